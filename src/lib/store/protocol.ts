@@ -1,0 +1,24 @@
+export type SqlValue = string | number | bigint | null | Uint8Array;
+
+export interface Statement {
+  readonly sql: string;
+  readonly params?: readonly SqlValue[];
+}
+
+/** What the main thread asks of the store thread. */
+export type StoreRequest =
+  | {
+      readonly kind: 'open';
+      readonly seq: number;
+      readonly database: number;
+      readonly path: string;
+      readonly schema: string;
+      readonly durable: boolean;
+    }
+  | { readonly kind: 'write'; readonly seq: number; readonly database: number; readonly statements: readonly Statement[] }
+  | { readonly kind: 'read'; readonly seq: number; readonly database: number; readonly statement: Statement }
+  | { readonly kind: 'close'; readonly seq: number; readonly database: number };
+
+export type StoreReply =
+  | { readonly seq: number; readonly ok: true; readonly value?: unknown }
+  | { readonly seq: number; readonly ok: false; readonly message: string; readonly sqliteCode?: number };
