@@ -3,6 +3,8 @@ import { GantryError, type ErrorKind } from '../errors.ts';
 import { workerUrl } from '../worker-url.ts';
 import type { SqlValue, Statement, StoreReply, StoreRequest } from './protocol.ts';
 
+export type { SqlValue, Statement } from './protocol.ts';
+
 /** One SQLite file. Calls are carried out in the order in which they were made. */
 export interface Database {
   /** All statements or none, on disk (for a durable database) when the promise resolves. */
