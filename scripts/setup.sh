@@ -1,0 +1,96 @@
+#!/bin/sh
+# Makes this checkout ready: checks the machine, installs the system packages that are missing, then the npm packages.
+# Everything is checked before anything is changed. A second run finds nothing to do and says nothing.
+#
+# usage: setup.sh start   what `npm start` needs (root, apt, overlayfs, cgroups)
+#        setup.sh test    what `npm test` needs: as `start` when root, the npm packages alone otherwise
+set -eu
+purpose=${1:-start}
+root=$(dirname "$(dirname "$(readlink -f "$0")")")
+cd "$root"
+
+fail() {
+	echo "gantry: $1" >&2
+	exit 1
+}
+
+case $(uname -s) in Linux) ;; *) fail "Linux is needed, this is $(uname -s)" ;; esac
+case $(uname -m) in
+	x86_64) arch=x64 ;;
+	aarch64) arch=arm64 ;;
+	*) fail "x86_64 or aarch64 is needed, this is $(uname -m)" ;;
+esac
+command -v node >/dev/null 2>&1 || fail "Node.js is missing: install it first (apt-get install nodejs npm)"
+major=$(node -p 'process.versions.node.split(".")[0]')
+[ "$major" -ge 18 ] || fail "Node.js 18 or newer is needed to set up, found $(node --version): install a newer one (apt-get install nodejs)"
+command -v npm >/dev/null 2>&1 || fail "npm is missing: install it first (apt-get install npm)"
+
+as_root=no
+[ "$(id -u)" -eq 0 ] && as_root=yes
+if [ "$as_root" = no ] && [ "$purpose" = start ]; then
+	fail "root is needed to run containers: try again as root (sudo npm start)"
+fi
+
+packages="crun runc conmon containernetworking-plugins iptables iproute2 catatonit busybox libatomic1 golang-github-containers-common"
+missing=
+if [ "$as_root" = yes ]; then
+	# shellcheck disable=SC2013 # one word per line is what is wanted
+	grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || true
+	grep -qw overlay /proc/filesystems ||
+		fail "this kernel has no overlayfs: load it (modprobe overlay) or boot a kernel that has it"
+	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+		for controller in memory pids; do
+			grep -qw "$controller" /sys/fs/cgroup/cgroup.controllers ||
+				fail "cgroup v2 lacks the $controller controller: boot with cgroup_enable=$controller, or give it to this container"
+		done
+	else
+		for controller in memory pids; do
+			[ -d "/sys/fs/cgroup/$controller" ] ||
+				fail "no usable cgroups: /sys/fs/cgroup has neither cgroup v2 nor the v1 controller $controller mounted"
+		done
+	fi
+	for package in $packages; do
+		# Debian's busybox and busybox-static stand in for each other.
+		case $package in
+			busybox) dpkg-query -W -f '${Status}\n' busybox busybox-static 2>/dev/null | grep -q 'ok installed' && continue ;;
+			*) dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' && continue ;;
+		esac
+		missing="$missing $package"
+	done
+	[ -z "$missing" ] || command -v apt-get >/dev/null 2>&1 ||
+		fail "apt-get is missing, so these have to be installed by hand first:$missing"
+fi
+
+if [ -n "$missing" ]; then
+	echo "gantry: installing system packages (a minute or two):$missing"
+	began=$(date +%s)
+	log=$(mktemp)
+	export DEBIAN_FRONTEND=noninteractive
+	# shellcheck disable=SC2086 # a list of names
+	if ! { apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1; then
+		tail -n 15 "$log" >&2
+		rm -f "$log"
+		fail "apt-get could not install:$missing (its last words are above)"
+	fi
+	rm -f "$log"
+	echo "gantry: system packages installed in $(($(date +%s) - began)) s"
+fi
+
+# npm's own stamp of what it installed tells whether the lockfile was carried out.
+node26=node_modules/node-linux-$arch/bin/node
+if [ ! -x "$node26" ] || [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
+	echo "gantry: installing npm packages (half a minute)"
+	began=$(date +%s)
+	log=$(mktemp)
+	if ! npm ci --no-audit --no-fund >"$log" 2>&1; then
+		tail -n 15 "$log" >&2
+		rm -f "$log"
+		fail "npm ci failed (its last words are above)"
+	fi
+	rm -f "$log"
+	[ -x "$node26" ] || fail "npm ci did not bring Node 26 ($node26): is the optional dependency node-linux-$arch left out by an npm setting?"
+	touch node_modules/.package-lock.json
+	echo "gantry: npm packages installed in $(($(date +%s) - began)) s"
+fi
+"$node26" --version >/dev/null 2>&1 ||
+	fail "Node 26 does not start here: $("$node26" --version 2>&1 | head -n 1); on Debian and Ubuntu it needs libatomic1 (apt-get install libatomic1)"
