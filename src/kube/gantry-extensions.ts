@@ -1,0 +1,144 @@
+import type { JournalEntry } from '../journal/journal.ts';
+import type { Op } from '../lib/abort.ts';
+import type { KubeClient } from './client.ts';
+
+/**
+ * What Gantry's API answers beside Kubernetes' objects. The daemon hands implementations to the API server; the HTTP
+ * client has the same interfaces, so a command does not see which side it talks to.
+ */
+
+export interface LogOptions {
+  readonly namespace: string;
+  readonly name: string;
+  /** May be left out when the pod has one container. */
+  readonly container?: string;
+  readonly follow?: boolean;
+  readonly previous?: boolean;
+  readonly timestamps?: boolean;
+  /** Lines from the end; absent: all. */
+  readonly tailLines?: number;
+  readonly sinceSeconds?: number;
+  /** RFC 3339. */
+  readonly sinceTime?: string;
+  readonly limitBytes?: number;
+}
+
+export interface ExecRequest {
+  readonly namespace: string;
+  readonly name: string;
+  readonly container?: string;
+  readonly command: readonly string[];
+  /** 0 or absent: no limit. */
+  readonly timeoutSeconds?: number;
+}
+
+export interface ExecOutcome {
+  readonly exitCode: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+}
+
+export interface PodSubresources {
+  /** Fails before its first chunk with NotFound or InvalidArgument; ends early when the op's signal fires. */
+  logs(op: Op, options: LogOptions): AsyncIterable<Uint8Array>;
+  execSync(op: Op, request: ExecRequest): Promise<ExecOutcome>;
+}
+
+export interface ExplainRequest {
+  readonly namespace: string;
+  readonly name: string;
+  /** One life of several pods that had the name. Absent: the present or the last one. */
+  readonly uid?: string;
+}
+
+/** Something that is not finished and is retried. */
+export interface PendingWork {
+  readonly what: string;
+  readonly message: string;
+  /** RFC 3339 */
+  readonly since?: string;
+  readonly attempts?: number;
+  readonly lastError?: string;
+}
+
+export interface Explanation {
+  readonly uid?: string;
+  /** Oldest first. */
+  readonly entries: readonly JournalEntry[];
+  readonly pending: readonly PendingWork[];
+}
+
+export interface ImageSummary {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly digests: readonly string[];
+  readonly sizeBytes: number;
+  readonly pinned?: boolean;
+}
+
+export type ImageProgress =
+  | {
+      readonly kind: 'progress';
+      /** What moves: a layer's digest, a file's name. */
+      readonly item: string;
+      readonly status: string;
+      readonly doneBytes?: number;
+      readonly totalBytes?: number;
+    }
+  | { readonly kind: 'done'; readonly image: ImageSummary };
+
+export interface ImagePullRequest {
+  readonly reference: string;
+  readonly username?: string;
+  readonly password?: string;
+}
+
+export interface ImageImportRequest {
+  /** Absolute path on the daemon's machine. */
+  readonly path: string;
+  /** `archive`: docker-archive or OCI archive, told apart by content; `layout`: an OCI layout directory; `rootfs`: a directory or a tar. */
+  readonly source: 'archive' | 'layout' | 'rootfs';
+  /** Name to give to the image: needed for a rootfs. */
+  readonly name?: string;
+  readonly entrypoint?: readonly string[];
+  readonly cmd?: readonly string[];
+  readonly env?: readonly string[];
+  readonly workingDir?: string;
+  readonly user?: string;
+}
+
+export interface StopRequest {
+  readonly namespace: string;
+  /** A container id or an unambiguous beginning of one, `POD/CONTAINER`, or a container's name if only one pod has it. */
+  readonly container: string;
+  /** How long it may take before SIGKILL. Absent: the pod's grace period. */
+  readonly timeoutSeconds?: number;
+  /** Name or number, sent instead of the container's own. */
+  readonly signal?: string;
+}
+
+export interface StopOutcome {
+  readonly containerId: string;
+  readonly pod: string;
+  readonly container: string;
+}
+
+export interface GantryExtensions {
+  explain(op: Op, request: ExplainRequest): Promise<Explanation>;
+  /** Resolves when the container has ended. */
+  stop(op: Op, request: StopRequest): Promise<StopOutcome>;
+  listImages(op: Op): Promise<readonly ImageSummary[]>;
+  /** The last item is `done`; a failure throws. */
+  pullImage(op: Op, request: ImagePullRequest): AsyncIterable<ImageProgress>;
+  importImage(op: Op, request: ImageImportRequest): AsyncIterable<ImageProgress>;
+  /** Ids and tags that went. */
+  removeImage(op: Op, reference: string): Promise<readonly string[]>;
+}
+
+/** Everything that `gantry` asks its daemon, over one address. */
+export interface ApiConnection {
+  readonly kube: KubeClient;
+  readonly gantry: GantryExtensions & PodSubresources;
+  /** Ends open watches and streams. */
+  close(): Promise<void>;
+}
