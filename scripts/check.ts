@@ -18,7 +18,11 @@ const checks: readonly Check[] = [
   { name: 'format', script: packaged('prettier/bin/prettier.cjs'), args: ['--check', '--log-level', 'warn', '.'] },
   { name: 'types', script: packaged('typescript/bin/tsc'), args: ['-p', '.'] },
   { name: 'lint', script: packaged('eslint/bin/eslint.js'), args: ['--max-warnings', '0', '.'] },
-  { name: 'import rules', script: packaged('dependency-cruiser/bin/dependency-cruise.mjs'), args: ['--output-type', 'err', 'src'] },
+  {
+    name: 'import rules',
+    script: packaged('dependency-cruiser/bin/dependency-cruise.mjs'),
+    args: ['--output-type', 'err', 'src'],
+  },
   { name: 'dead exports', script: packaged('knip/bin/knip.js'), args: ['--no-progress', '--no-config-hints'] },
   { name: 'unit tests', script: join(root, 'scripts/test.ts'), args: ['--unit'] },
 ];
@@ -28,10 +32,14 @@ const failed: string[] = [];
 for (const check of checks) {
   if (only.length > 0 && !only.includes(check.name)) continue;
   const began = performance.now();
-  const { status } = spawnSync(process.execPath, ['--disable-warning=ExperimentalWarning', check.script, ...check.args], {
-    cwd: root,
-    stdio: 'inherit',
-  });
+  const { status } = spawnSync(
+    process.execPath,
+    ['--disable-warning=ExperimentalWarning', check.script, ...check.args],
+    {
+      cwd: root,
+      stdio: 'inherit',
+    },
+  );
   const seconds = ((performance.now() - began) / 1000).toFixed(1);
   console.log(`${status === 0 ? 'ok    ' : 'FAILED'} ${check.name} (${seconds} s)`);
   if (status !== 0) failed.push(check.name);

@@ -10,7 +10,8 @@
  */
 import { globSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
-import { run, type TestEvent } from 'node:test';
+import { run } from 'node:test';
+import type { EventData } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -31,47 +32,50 @@ interface Phase {
 function phases(args: readonly string[]): Phase[] {
   const named = args.filter((arg) => !arg.startsWith('--')).map((arg) => resolve(arg));
   if (named.length > 0) return [{ title: 'named files', files: named, concurrency: 1 }];
-  const find = (pattern: string): string[] => globSync(pattern, { cwd: root }).sort().map((file) => resolve(root, file));
+  const find = (pattern: string): string[] =>
+    globSync(pattern, { cwd: root })
+      .sort()
+      .map((file) => resolve(root, file));
   const unit = { title: 'unit', files: find('{src,test/unit,scripts}/**/*.test.ts'), concurrency: 2 };
   if (args.includes('--unit')) return [unit];
   return [unit, { title: 'integration', files: find('test/integration/**/*.test.ts'), concurrency: 1 }];
 }
 
-function countLeaf(event: TestEvent, tally: Tally): void {
-  if (event.type !== 'test:pass' && event.type !== 'test:fail') return;
-  const { details, skip, todo, name, file, line } = event.data;
-  // Suites and whole files are reported too: only what asserts counts.
-  if (details.type === 'suite') return;
-  if (skip !== undefined && skip !== false) tally.skipped++;
-  else if (event.type === 'test:fail' && (todo === undefined || todo === false)) {
-    const error = details.error;
-    const cause: unknown = error.cause ?? error;
-    tally.failed++;
-    console.log(`\nFAILED ${relative(root, file ?? '?')}:${String(line ?? 0)}  ${name}`);
-    console.log(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause));
-  } else tally.passed++;
+/** Suites and whole files are reported too: only what asserts counts. */
+function isLeaf(data: EventData.TestPass | EventData.TestFail): boolean {
+  return data.details.type !== 'suite' && data.name !== data.file;
+}
+
+function isSet(mark: string | boolean | undefined): boolean {
+  return mark !== undefined && mark !== false;
 }
 
 async function runPhase(phase: Phase, tally: Tally): Promise<void> {
   if (phase.files.length === 0) return;
   const began = performance.now();
-  const before = { ...tally };
+  const mine: Tally = { passed: 0, failed: 0, skipped: 0 };
   const stream = run({ files: [...phase.files], concurrency: phase.concurrency, timeout: FILE_TIMEOUT_MS, cwd: root });
-  let currentFile = '';
-  for await (const event of stream as AsyncIterable<TestEvent>) {
-    if (event.type === 'test:stderr' || event.type === 'test:stdout') continue;
-    countLeaf(event, tally);
-    if (phase.concurrency === 1 && event.type === 'test:pass') {
-      const file = relative(root, event.data.file ?? '');
-      if (file !== currentFile && process.stdout.isTTY) console.log(`  ${file}`);
-      currentFile = file;
-    }
-  }
+  stream.on('test:pass', (data) => {
+    if (!isLeaf(data)) return;
+    if (isSet(data.skip)) mine.skipped++;
+    else mine.passed++;
+  });
+  stream.on('test:fail', (data) => {
+    if (!isLeaf(data) || isSet(data.todo)) return;
+    mine.failed++;
+    const cause: unknown = data.details.error.cause ?? data.details.error;
+    console.log(`\nFAILED ${relative(root, data.file ?? '?')}:${data.line ?? 0}  ${data.name}`);
+    console.log(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause));
+  });
+  stream.resume();
+  await new Promise((done) => stream.once('end', done));
   const seconds = ((performance.now() - began) / 1000).toFixed(1);
-  const passed = tally.passed - before.passed;
-  const failed = tally.failed - before.failed;
-  const skipped = tally.skipped - before.skipped;
-  console.log(`${phase.title}: ${phase.files.length} files in ${seconds} s (passed ${passed}, failed ${failed}, skipped ${skipped})`);
+  console.log(
+    `${phase.title}: ${phase.files.length} files in ${seconds} s, ${mine.passed} passed, ${mine.failed} failed, ${mine.skipped} skipped.`,
+  );
+  tally.passed += mine.passed;
+  tally.failed += mine.failed;
+  tally.skipped += mine.skipped;
 }
 
 const tally: Tally = { passed: 0, failed: 0, skipped: 0 };

@@ -26,7 +26,12 @@ const DEFAULT_MAX_OUTPUT_BYTES = 1 << 20;
  * started in its process group are killed and the promise rejects with the signal's reason.
  * A program that cannot be started at all rejects with NotFound or Internal; a non-zero exit is a result, not an error.
  */
-export function execFile(op: Op, file: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
+export function execFile(
+  op: Op,
+  file: string,
+  args: readonly string[],
+  options: ExecOptions = {},
+): Promise<ExecResult> {
   return new Promise((resolve, reject) => {
     if (op.signal.aborted) {
       reject(reasonOf(op.signal));

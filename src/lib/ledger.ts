@@ -110,17 +110,15 @@ export class Ledger {
       const db = volatile ? this.#volatile : this.#durable;
       const mine = items.filter((item) => item.volatile === volatile);
       if (mine.length === 0) continue;
-      const entries = mine.map(
-        (item): LedgerEntry => ({
-          owner,
-          kind: item.kind,
-          key: item.key,
-          data: item.data ?? {},
-          state: 'intended',
-          seq: ++this.#seq,
-          sinceWallMs: this.#clock.wallMs(),
-        }),
-      );
+      const entries = mine.map((item): LedgerEntry => ({
+        owner,
+        kind: item.kind,
+        key: item.key,
+        data: item.data ?? {},
+        state: 'intended',
+        seq: ++this.#seq,
+        sinceWallMs: this.#clock.wallMs(),
+      }));
       for (const entry of entries) this.#remember(db, entry);
       await db.write(...entries.map(insert));
     }

@@ -15,7 +15,12 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 /** JSON lines on stderr (fd 2), written asynchronously so that a slow disk under the log never stalls the main thread. */
 export function createLog(level: LogLevel): Log {
   return pino(
-    { level, base: null, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
     pino.destination({ dest: 2, sync: false }),
   );
 }

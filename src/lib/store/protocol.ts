@@ -15,7 +15,12 @@ export type StoreRequest =
       readonly schema: string;
       readonly durable: boolean;
     }
-  | { readonly kind: 'write'; readonly seq: number; readonly database: number; readonly statements: readonly Statement[] }
+  | {
+      readonly kind: 'write';
+      readonly seq: number;
+      readonly database: number;
+      readonly statements: readonly Statement[];
+    }
   | { readonly kind: 'read'; readonly seq: number; readonly database: number; readonly statement: Statement }
   | { readonly kind: 'close'; readonly seq: number; readonly database: number };
 

@@ -138,7 +138,7 @@ port.on('message', (first: StoreRequest) => {
     waiting.push(next.message as StoreRequest);
   }
   const replies: StoreReply[] = [];
-  for (let i = 0; i < waiting.length; ) {
+  for (let i = 0; i < waiting.length;) {
     const request = waiting[i];
     if (request === undefined) break;
     if (request.kind !== 'write') {
