@@ -45,7 +45,7 @@ function open(request: StoreRequest & { kind: 'open' }): { setAside?: string } {
   } catch (error) {
     const code = sqliteCode(error);
     if (code !== SQLITE_CORRUPT && code !== SQLITE_NOTADB) throw error;
-    setAside = `${request.path}.damaged-${String(Date.now())}`;
+    setAside = freeName(`${request.path}.damaged`);
     for (const suffix of ['', '-wal', '-shm']) {
       if (existsSync(request.path + suffix)) renameSync(request.path + suffix, setAside + suffix);
     }
@@ -53,6 +53,13 @@ function open(request: StoreRequest & { kind: 'open' }): { setAside?: string } {
   }
   databases.set(request.database, { db, prepared: new Map() });
   return setAside === undefined ? {} : { setAside };
+}
+
+/** The first of `path-1`, `path-2` … that is not taken: what was set aside earlier stays. */
+function freeName(path: string): string {
+  for (let n = 1; ; n++) {
+    if (!existsSync(`${path}-${n}`)) return `${path}-${n}`;
+  }
 }
 
 function prepare(open: OpenDatabase, sql: string): StatementSync {
