@@ -1,0 +1,91 @@
+import type { Op } from '../../lib/abort.ts';
+import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { GantryError, isKind } from '../../lib/errors.ts';
+import type { OciState } from './spec.ts';
+import { classifyRuntimeError } from './runtime-error.ts';
+
+export interface OciRuntimeLocation {
+  /** `crun`, `runc`, or the base name of a program given by path. */
+  readonly name: string;
+  readonly path: string;
+  /** State folder of the runtime (`--root`), of this Gantry alone. Volatile. */
+  readonly root: string;
+}
+
+/** The low-level runtime's commands. Creating is the monitor's business (`task/`). */
+export class OciRuntime {
+  readonly name: string;
+  readonly path: string;
+  readonly root: string;
+
+  constructor(location: OciRuntimeLocation) {
+    this.name = location.name;
+    this.path = location.path;
+    this.root = location.root;
+  }
+
+  get location(): OciRuntimeLocation {
+    return { name: this.name, path: this.path, root: this.root };
+  }
+
+  /** Runs the container's own command in a created container. Throws in the runtime's own words. */
+  async start(op: Op, id: string): Promise<void> {
+    await this.#must(op, ['start', id]);
+  }
+
+  /** By the runtime's own record of the pid. Where a start time is known, signal through a pidfd instead. */
+  async kill(op: Op, id: string, signal: string): Promise<void> {
+    await this.#must(op, ['kill', id, signal]);
+  }
+
+  /** True when it deleted something, false when the runtime knows no such container. Proves nothing about what it leaves. */
+  async delete(op: Op, id: string, options: { readonly force?: boolean } = {}): Promise<boolean> {
+    try {
+      await this.#must(op, ['delete', ...(options.force === true ? ['--force'] : []), id]);
+      return true;
+    } catch (error) {
+      if (isKind(error, 'NotFound')) return false;
+      throw error;
+    }
+  }
+
+  /** Undefined when the runtime knows no such container. */
+  async state(op: Op, id: string): Promise<OciState | undefined> {
+    const result = await this.#run(op, ['state', id]);
+    if (result.code === 0) return JSON.parse(result.stdout) as OciState;
+    const error = classifyRuntimeError(this.name, 'state', result.stderr);
+    if (isKind(error, 'NotFound')) return undefined;
+    throw error;
+  }
+
+  async pause(op: Op, id: string): Promise<void> {
+    await this.#must(op, ['pause', id]);
+  }
+
+  async resume(op: Op, id: string): Promise<void> {
+    await this.#must(op, ['resume', id]);
+  }
+
+  async #must(op: Op, args: readonly string[]): Promise<void> {
+    const result = await this.#run(op, args);
+    if (result.code === 0) return;
+    const words = result.stderr.trim() === '' ? result.stdout : result.stderr;
+    throw classifyRuntimeError(
+      this.name,
+      args[0] ?? '',
+      words.trim() === '' ? `ended with ${result.signal ?? `code ${String(result.code)}`} and said nothing` : words,
+    );
+  }
+
+  async #run(op: Op, args: readonly string[]): Promise<ExecResult> {
+    try {
+      return await execFile(op, this.path, ['--root', this.root, ...args]);
+    } catch (error) {
+      // A missing program must not pass for a missing container.
+      if (isKind(error, 'NotFound')) {
+        throw new GantryError('FailedPrecondition', `OCI runtime ${this.path}: no such program`, { cause: error });
+      }
+      throw error;
+    }
+  }
+}

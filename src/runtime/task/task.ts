@@ -1,0 +1,54 @@
+import type { OciSpec } from '../oci/spec.ts';
+
+/**
+ * A container's first process and its monitor, as plain data that is kept in the store: all that stopping and deleting
+ * it needs, even after the configuration has changed (FAILURES.md row 31). A pid means nothing without its start time:
+ * it may be a stranger's by now; and neither means anything after a reboot.
+ */
+export interface Task {
+  readonly id: string;
+  /** The container's first process, seen from the host. */
+  readonly pid: number;
+  readonly startTimeTicks: number;
+  readonly conmonPid: number;
+  readonly conmonStartTimeTicks: number;
+  readonly bundleDir: string;
+  /** Path below the cgroup mounts. */
+  readonly cgroupPath: string;
+  /** Absent: output is thrown away. */
+  readonly logPath?: string;
+  readonly terminal: boolean;
+  /** Which OCI runtime made it. Its commands work only with the same program and state folder. */
+  readonly runtime: { readonly name: string; readonly path: string; readonly root: string };
+}
+
+export interface CreateTaskRequest {
+  readonly id: string;
+  /** Absolute, exists; `config.json` and the monitor's small files are written there. */
+  readonly bundleDir: string;
+  /** File in CRI log format. Absent: output is thrown away. */
+  readonly logPath?: string;
+  readonly terminal: boolean;
+  readonly stdin: boolean;
+  /** Close the container's stdin when the first attached client leaves. */
+  readonly stdinOnce: boolean;
+  readonly cgroupPath: string;
+  readonly oci: OciSpec;
+}
+
+export interface ExecRequest {
+  readonly argv: readonly string[];
+  readonly tty?: boolean;
+  /** Wall time for the whole command; 0 or absent: none. */
+  readonly timeoutMs?: number;
+  /** Added to the container's own environment (`NAME=value`). */
+  readonly env?: readonly string[];
+}
+
+export interface ExecOutcome {
+  readonly exitCode: number;
+  readonly stdout: Uint8Array;
+  readonly stderr: Uint8Array;
+  /** More than the cap was written: the rest was thrown away. */
+  readonly truncated: boolean;
+}
