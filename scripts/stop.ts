@@ -1,0 +1,59 @@
+/** `npm stop`: ends the pods within their grace periods, then gantryd itself. */
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const API_SOCKET = '/run/gantry/api.sock';
+const PID_FILE = '/run/gantry/gantryd.pid';
+const END_LIMIT_MS = 60_000;
+
+function fail(message: string): never {
+  console.error(`gantry: ${message}`);
+  process.exit(1);
+}
+
+const answers = (): Promise<boolean> =>
+  new Promise((resolve) => {
+    const req = get('http://localhost/healthz', { socketPath: API_SOCKET, timeout: 5_000, agent: false }, (res) => {
+      res.resume();
+      resolve(res.statusCode === 200);
+    });
+    req.on('timeout', () => req.destroy());
+    req.on('error', () => resolve(false));
+  });
+
+/** The daemon's pid, if the process that has it still is the one that wrote the file (pid and start time). */
+function daemonPid(): number | undefined {
+  try {
+    const [pid, startTime] = readFileSync(PID_FILE, 'utf8').trim().split(' ');
+    const stat = readFileSync(`/proc/${pid ?? ''}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return fields[19] === startTime ? Number(pid) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+if (process.getuid?.() !== 0) fail('root is needed: try again as root (sudo npm stop)');
+if (!(await answers())) {
+  const pid = daemonPid();
+  if (pid === undefined) {
+    console.log('gantry: gantryd is not running');
+    process.exit(0);
+  }
+  fail(`gantryd (pid ${pid}) does not answer on ${API_SOCKET}; its containers are left as they are`);
+}
+const deleted = spawnSync(join(root, 'bin/gantry'), ['delete', 'pods', '--all', '--all-namespaces'], { stdio: 'inherit' });
+if (deleted.status !== 0) fail('not every pod has ended: gantryd is left running to finish it');
+const pid = daemonPid();
+if (pid === undefined) fail(`no running gantryd is named by ${PID_FILE}`);
+process.kill(pid, 'SIGTERM');
+const began = performance.now();
+while (daemonPid() !== undefined) {
+  if (performance.now() - began > END_LIMIT_MS) fail(`gantryd (pid ${pid}) has not ended within ${END_LIMIT_MS / 1000} s of SIGTERM`);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+}
+console.log('gantry: gantryd has ended');
