@@ -33,7 +33,11 @@ export interface WriteOptions {
 }
 
 export interface DeleteOptions extends WriteOptions {
-  /** 0: the object goes at once (for the agent, once nothing of the pod is left). Absent: the pod's own. */
+  /**
+   * Absent: the pod's own. A second delete can bring the end of a pod nearer and never puts it off.
+   * A pod stays in the API until its agent says that nothing of it is left, which is a delete with grace 0 **and**
+   * `preconditions.uid` of a pod that is already being deleted; a user's grace 0 only makes the agent kill at once.
+   */
   readonly gracePeriodSeconds?: number;
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string };
 }
@@ -44,7 +48,12 @@ export type Patch =
   /** RFC 6902. */
   | { readonly type: 'json'; readonly body: readonly unknown[] }
   /** Merges lists by their keys (containers by name …), as kubectl edit and label do. */
-  | { readonly type: 'strategic'; readonly body: unknown };
+  | { readonly type: 'strategic'; readonly body: unknown }
+  /**
+   * Makes the object as `body` says, creating it if it is not there. What the same manager applied before and `body` no longer
+   * has is removed; what others have set is left alone.
+   */
+  | { readonly type: 'apply'; readonly body: unknown; readonly fieldManager: string };
 
 /** Resources whose status is written apart from the rest. */
 export type StatusResource = 'pods' | 'nodes' | 'namespaces';
