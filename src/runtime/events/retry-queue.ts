@@ -1,0 +1,184 @@
+import { withDeadline, type Op } from '../../lib/abort.ts';
+import { backoffDelayMs, type BackoffPolicy } from '../../lib/backoff.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
+
+/** What is in back-off for one id, for `explain` and health. */
+export interface RetryView {
+  readonly id: string;
+  readonly events: readonly string[];
+  readonly sinceWallMs: number;
+  readonly attempts: number;
+  readonly lastError: string;
+  /** Absent while an attempt runs. */
+  readonly nextTryWallMs?: number;
+}
+
+export interface RetryQueueDeps<Event> {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly policy: BackoffPolicy;
+  /** Budget of one attempt at one event (BEHAVIOUR.md C1). */
+  readonly attemptTimeoutMs: number;
+  /** Two events with the same name for the same id are one piece of work. */
+  nameOf(event: Event): string;
+  handle(op: Op, id: string, event: Event): Promise<void>;
+}
+
+interface Waiting<Event> {
+  events: Event[];
+  readonly sinceWallMs: number;
+  attempts: number;
+  lastError: string;
+  /** Absent while an attempt runs. */
+  due?: { readonly timer: Timer; readonly wallMs: number };
+}
+
+/**
+ * Work that failed and is tried again: 1 s, doubling to 5 min, in order per id; ids do not wait for one another. When an id
+ * falls due its whole queue is taken; the first failure puts that event and those behind it back in front of whatever came
+ * meanwhile: merged, never overwritten (BEHAVIOUR.md 25, 26, T7).
+ */
+export class RetryQueue<Event> {
+  readonly #deps: RetryQueueDeps<Event>;
+  readonly #waiting = new Map<string, Waiting<Event>>();
+  readonly #closing = new AbortController();
+
+  constructor(deps: RetryQueueDeps<Event>) {
+    this.#deps = deps;
+  }
+
+  has(id: string): boolean {
+    return this.#waiting.has(id);
+  }
+
+  /**
+   * The first attempt at once, unless the id is in back-off: then the event queues up behind what waits. Never throws:
+   * a failure goes into back-off. Resolves with whether the event is done.
+   */
+  async attempt(id: string, event: Event): Promise<boolean> {
+    const waiting = this.#waiting.get(id);
+    if (waiting !== undefined) {
+      this.#append(waiting, event);
+      return false;
+    }
+    try {
+      await this.#try(id, event);
+      return true;
+    } catch (error) {
+      this.fail(id, event, error);
+      return false;
+    }
+  }
+
+  /** Puts an event whose attempt failed into back-off. */
+  fail(id: string, event: Event, error: unknown): void {
+    if (this.#closing.signal.aborted) return;
+    const message = messageOf(error);
+    this.#deps.log.warn({ id, event: this.#deps.nameOf(event), error: message }, 'failed, will be tried again');
+    const waiting = this.#waiting.get(id);
+    if (waiting !== undefined) {
+      waiting.lastError = message;
+      this.#append(waiting, event);
+      return;
+    }
+    const fresh: Waiting<Event> = {
+      events: [event],
+      sinceWallMs: this.#deps.clock.wallMs(),
+      attempts: 1,
+      lastError: message,
+    };
+    this.#waiting.set(id, fresh);
+    this.#arm(id, fresh);
+  }
+
+  /** Tries an id now, whatever its timer says. */
+  hurry(id: string): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting?.due === undefined) return;
+    waiting.due.timer.cancel();
+    void this.#run(id, waiting);
+  }
+
+  /** The object is gone: nothing of it is left to do. */
+  forget(id: string): void {
+    this.#waiting.get(id)?.due?.timer.cancel();
+    this.#waiting.delete(id);
+  }
+
+  view(): RetryView[] {
+    return [...this.#waiting].map(([id, waiting]) => ({
+      id,
+      events: waiting.events.map((event) => this.#deps.nameOf(event)),
+      sinceWallMs: waiting.sinceWallMs,
+      attempts: waiting.attempts,
+      lastError: waiting.lastError,
+      ...(waiting.due === undefined ? {} : { nextTryWallMs: waiting.due.wallMs }),
+    }));
+  }
+
+  viewOf(id: string): RetryView | undefined {
+    return this.view().find((view) => view.id === id);
+  }
+
+  close(): void {
+    this.#closing.abort();
+    for (const id of [...this.#waiting.keys()]) this.forget(id);
+  }
+
+  #append(waiting: Waiting<Event>, event: Event): void {
+    const name = this.#deps.nameOf(event);
+    if (!waiting.events.some((present) => this.#deps.nameOf(present) === name)) waiting.events.push(event);
+  }
+
+  #arm(id: string, waiting: Waiting<Event>): void {
+    const delayMs = backoffDelayMs(this.#deps.policy, waiting.attempts);
+    const timer = this.#deps.clock.after(delayMs, () => {
+      void this.#run(id, waiting);
+    });
+    waiting.due = { timer, wallMs: this.#deps.clock.wallMs() + delayMs };
+  }
+
+  async #run(id: string, waiting: Waiting<Event>): Promise<void> {
+    delete waiting.due;
+    const taken = waiting.events;
+    waiting.events = [];
+    for (const [index, event] of taken.entries()) {
+      try {
+        await this.#try(id, event);
+      } catch (error) {
+        if (this.#waiting.get(id) !== waiting) return;
+        const arrived = waiting.events;
+        waiting.events = taken.slice(index);
+        for (const later of arrived) this.#append(waiting, later);
+        waiting.attempts++;
+        waiting.lastError = messageOf(error);
+        this.#deps.log.warn(
+          { id, event: this.#deps.nameOf(event), attempts: waiting.attempts, error: waiting.lastError },
+          'failed again',
+        );
+        this.#arm(id, waiting);
+        return;
+      }
+      if (this.#waiting.get(id) !== waiting) return;
+    }
+    if (waiting.events.length > 0) {
+      // Came while the last of the others was handled: their turn is now, and the back-off starts anew.
+      waiting.attempts = 0;
+      await this.#run(id, waiting);
+      return;
+    }
+    this.#waiting.delete(id);
+  }
+
+  async #try(id: string, event: Event): Promise<void> {
+    await withDeadline(
+      { signal: this.#closing.signal, log: this.#deps.log },
+      this.#deps.clock,
+      this.#deps.attemptTimeoutMs,
+      `${this.#deps.nameOf(event)} of ${id}`,
+      (op) => this.#deps.handle(op, id, event),
+    );
+  }
+}
