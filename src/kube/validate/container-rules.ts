@@ -1,0 +1,181 @@
+import type { Container, EnvVar, PodSpec, VolumeMount } from '../objects.ts';
+import { compareQuantities, isQuantity } from '../quantity.ts';
+import { duplicate, forbidden, invalid, missingTarget, notSupported, required } from './issue.ts';
+import type { FieldPath, Issue } from './issue.ts';
+import { qualifiedName } from './names.ts';
+
+export function containerRules(
+  container: Container,
+  spec: PodSpec,
+  volumeNames: ReadonlySet<string>,
+  at: FieldPath,
+): Issue[] {
+  const issues: Issue[] = [];
+  const { image = '', workingDir = '' } = container;
+  if (image !== image.trim()) {
+    issues.push(invalid([...at, 'image'], image, 'must not have leading or trailing whitespace'));
+  }
+  if (workingDir !== '' && !workingDir.startsWith('/')) {
+    issues.push(invalid([...at, 'workingDir'], workingDir, 'must be an absolute path'));
+  }
+  if (container.stdinOnce === true && container.stdin !== true) {
+    issues.push(invalid([...at, 'stdinOnce'], true, 'means nothing without `stdin: true`'));
+  }
+  issues.push(
+    ...envRules(container, at),
+    ...portRules(container, at),
+    ...resourceRules(container, at),
+    ...mountRules(container, volumeNames, at),
+    ...hookRules(container, spec, at),
+    ...securityRules(container, at),
+  );
+  return issues;
+}
+
+const FIELD_REFS: readonly string[] = [
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+  "metadata.labels['<KEY>']",
+  "metadata.annotations['<KEY>']",
+  'spec.nodeName',
+  'status.hostIP',
+  'status.podIP',
+  'status.podIPs',
+];
+const KEYED_FIELD_REF = /^metadata\.(?:labels|annotations)\['([^']*)'\]$/;
+
+function envRules(container: Container, at: FieldPath): Issue[] {
+  const issues: Issue[] = [];
+  for (const [index, env] of (container.env ?? []).entries()) issues.push(...envVarRules(env, [...at, 'env', index]));
+  for (const [index, from] of (container.envFrom ?? []).entries()) {
+    const path = [...at, 'envFrom', index];
+    const sources = [from.configMapRef, from.secretRef].filter((source) => source !== undefined).length;
+    if (sources === 0) issues.push(required(path, 'must specify one of: `configMapRef` or `secretRef`'));
+    if (sources > 1) issues.push(invalid(path, '', 'may not have more than one field specified at a time'));
+    const { prefix = '' } = from;
+    if (prefix !== '' && !/^[\x20-\x3c\x3e-\x7e]+$/.test(prefix)) {
+      issues.push(
+        invalid([...path, 'prefix'], prefix, "must consist only of printable ASCII characters other than '='"),
+      );
+    }
+  }
+  return issues;
+}
+
+function envVarRules({ value = '', valueFrom }: EnvVar, at: FieldPath): Issue[] {
+  if (valueFrom === undefined) {
+    return value.includes('\0') ? [invalid([...at, 'value'], value, 'must not contain a NUL character')] : [];
+  }
+  const path = [...at, 'valueFrom'];
+  const sources = Object.keys(valueFrom).length;
+  if (sources === 0) {
+    return [invalid(path, '', 'must specify one of: `fieldRef`, `configMapKeyRef` or `secretKeyRef`')];
+  }
+  if (sources > 1) return [invalid(path, '', 'may not have more than one field specified at a time')];
+  if (value !== '') return [invalid(path, '', 'may not be specified when `value` is not empty')];
+  const { fieldPath } = valueFrom.fieldRef ?? {};
+  if (fieldPath === undefined || FIELD_REFS.includes(fieldPath)) return [];
+  const key = KEYED_FIELD_REF.exec(fieldPath)?.[1];
+  const at2 = [...path, 'fieldRef', 'fieldPath'];
+  if (key === undefined) return [notSupported(at2, fieldPath, FIELD_REFS)];
+  const why = qualifiedName(key.toLowerCase());
+  return why === undefined ? [] : [invalid(at2, fieldPath, why)];
+}
+
+function portRules(container: Container, at: FieldPath): Issue[] {
+  const issues: Issue[] = [];
+  const names = new Set<string>();
+  for (const [index, { name = '' }] of (container.ports ?? []).entries()) {
+    if (name === '') continue;
+    if (names.has(name)) issues.push(duplicate([...at, 'ports', index, 'name'], name));
+    names.add(name);
+  }
+  return issues;
+}
+
+const RESOURCES: readonly string[] = ['cpu', 'memory'];
+
+function resourceRules(container: Container, at: FieldPath): Issue[] {
+  const issues: Issue[] = [];
+  const { limits = {}, requests = {} } = container.resources ?? {};
+  for (const [group, values] of Object.entries({ limits, requests })) {
+    for (const [name, value] of Object.entries(values)) {
+      const path = [...at, 'resources', group, name];
+      if (name.startsWith('hugepages-')) issues.push(forbidden(path, 'not supported by Gantry: huge pages'));
+      else if (name === 'ephemeral-storage')
+        issues.push(forbidden(path, 'not supported by Gantry: limits of disk use'));
+      else if (!RESOURCES.includes(name)) issues.push(notSupported(path, name, RESOURCES));
+      if (isQuantity(value) && compareQuantities(value, '0') < 0) {
+        issues.push(invalid(path, value, 'must be greater than or equal to 0'));
+      }
+    }
+  }
+  for (const [name, request] of Object.entries(requests)) {
+    const limit = limits[name];
+    if (limit === undefined || !isQuantity(limit) || !isQuantity(request)) continue;
+    if (compareQuantities(request, limit) > 0) {
+      const why = `must be less than or equal to ${name} limit of ${limit}`;
+      issues.push(invalid([...at, 'resources', 'requests'], request, why));
+    }
+  }
+  return issues;
+}
+
+function mountRules(container: Container, volumeNames: ReadonlySet<string>, at: FieldPath): Issue[] {
+  const issues: Issue[] = [];
+  for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
+    const path = [...at, 'volumeMounts', index];
+    if (mount.name !== '' && !volumeNames.has(mount.name)) issues.push(missingTarget([...path, 'name'], mount.name));
+    issues.push(...mountPathRules(mount, [...path, 'mountPath']));
+    if (mount.mountPropagation === 'Bidirectional' && container.securityContext?.privileged !== true) {
+      issues.push(
+        forbidden(
+          [...path, 'mountPropagation'],
+          'Bidirectional mount propagation is available only to privileged containers',
+        ),
+      );
+    }
+  }
+  return issues;
+}
+
+function mountPathRules({ mountPath }: VolumeMount, path: FieldPath): Issue[] {
+  if (mountPath === '') return [];
+  if (mountPath.includes(':')) return [invalid(path, mountPath, "must not contain ':'")];
+  if (!mountPath.startsWith('/')) return [invalid(path, mountPath, 'must be an absolute path')];
+  if (mountPath.split('/').includes('..')) return [invalid(path, mountPath, "must not contain '..'")];
+  return [];
+}
+
+function hookRules(container: Container, spec: PodSpec, at: FieldPath): Issue[] {
+  const preStop = container.lifecycle?.preStop;
+  if (preStop === undefined) return [];
+  const path = [...at, 'lifecycle', 'preStop'];
+  const { exec, sleep } = preStop;
+  if (exec !== undefined && sleep !== undefined) {
+    return [forbidden([...path, 'sleep'], 'may not specify more than 1 handler type')];
+  }
+  if (exec === undefined && sleep === undefined) return [required(path, 'must specify a handler type')];
+  if (exec !== undefined && (exec.command ?? []).length === 0) return [required([...path, 'exec', 'command'])];
+  const graceSeconds = spec.terminationGracePeriodSeconds ?? 30;
+  if (sleep !== undefined && sleep.seconds > graceSeconds) {
+    const why = `must be less than or equal to terminationGracePeriodSeconds (${graceSeconds})`;
+    return [invalid([...path, 'sleep', 'seconds'], sleep.seconds, why)];
+  }
+  return [];
+}
+
+function securityRules(container: Container, at: FieldPath): Issue[] {
+  const context = container.securityContext;
+  if (context?.allowPrivilegeEscalation !== false) return [];
+  const path = [...at, 'securityContext'];
+  if (context.privileged === true) {
+    return [invalid(path, '', 'cannot set `allowPrivilegeEscalation` to false and `privileged` to true')];
+  }
+  const added = (context.capabilities?.add ?? []).map((name) => name.toUpperCase().replace(/^CAP_/, ''));
+  if (added.includes('SYS_ADMIN')) {
+    return [invalid(path, '', 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN')];
+  }
+  return [];
+}

@@ -1,0 +1,91 @@
+import { appArmorProfile, container, seccompProfile, seLinuxOptions, windowsOptions } from './container-schema.ts';
+import { dnsLabel, dnsSubdomain, ipAddress, sysctlName } from './names.ts';
+import {
+  checked,
+  flag,
+  has,
+  integer,
+  list,
+  must,
+  object,
+  oneOf,
+  refuse,
+  refusePresent,
+  text,
+  warn,
+  type Fields,
+} from './schema.ts';
+import { volume } from './volume-schema.ts';
+
+const ONE_NODE = 'there is one node, and nothing to schedule';
+
+const podSecurityContext: Fields = {
+  appArmorProfile,
+  fsGroup: refusePresent('changing the group of volumes'),
+  fsGroupChangePolicy: warn('it means nothing without fsGroup'),
+  runAsGroup: has(integer(0, 0x7fff_ffff)),
+  runAsNonRoot: has(flag),
+  runAsUser: has(integer(0, 0x7fff_ffff)),
+  seLinuxChangePolicy: refuse('SELinux labels'),
+  seLinuxOptions,
+  seccompProfile: has(seccompProfile),
+  supplementalGroups: has(list(integer(0, 0x7fff_ffff))),
+  supplementalGroupsPolicy: refuse('leaving out the groups that the image gives', 'Merge'),
+  sysctls: has(list(object({ name: must(checked(sysctlName)), value: must(text) }), 'name')),
+  windowsOptions,
+};
+
+/** The v1 pod specification, every field of it by name. */
+export const podSpec: Fields = {
+  activeDeadlineSeconds: refusePresent('ending a pod after a time'),
+  affinity: warn(ONE_NODE),
+  automountServiceAccountToken: warn('there are no service accounts'),
+  containers: must(list(object(container), 'name')),
+  dnsConfig: has(
+    object({
+      nameservers: has(list(checked(ipAddress))),
+      searches: has(list(text)),
+      options: has(list(object({ name: must(text), value: has(text) }))),
+    }),
+  ),
+  dnsPolicy: has(oneOf('ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None')),
+  // No services, so none to tell of: both values hold.
+  enableServiceLinks: has(flag),
+  ephemeralContainers: refuse('ephemeral containers'),
+  evictionResponders: refuse('eviction'),
+  hostAliases: has(list(object({ ip: must(checked(ipAddress)), hostnames: has(list(checked(dnsSubdomain))) }))),
+  hostIPC: has(flag),
+  hostNetwork: has(flag),
+  hostPID: has(flag),
+  hostUsers: refusePresent('user namespaces', true),
+  hostname: has(checked((value) => (value === '' ? undefined : dnsLabel(value)))),
+  hostnameOverride: refuse('a hostname with dots'),
+  imagePullSecrets: has(list(object({ name: must(checked(dnsSubdomain)) }))),
+  initContainers: refuse('init containers and sidecars'),
+  nodeName: has(checked((value) => (value === '' ? undefined : dnsSubdomain(value)))),
+  nodeSelector: warn(ONE_NODE),
+  os: refuse('other systems than Linux', { name: 'linux' }),
+  overhead: warn('there are no runtime classes'),
+  preemptionPolicy: warn(ONE_NODE, 'PreemptLowerPriority'),
+  priority: warn(ONE_NODE),
+  priorityClassName: warn(ONE_NODE),
+  readinessGates: refuse('readiness gates'),
+  resourceClaims: refuse('dynamic resource allocation'),
+  resources: refuse('resources of a whole pod; give them to its containers'),
+  restartPolicy: has(oneOf('Always', 'OnFailure', 'Never')),
+  runtimeClassName: refuse('runtime classes'),
+  schedulerName: warn(ONE_NODE, 'default-scheduler'),
+  schedulingGates: refuse('scheduling gates'),
+  schedulingGroup: warn(ONE_NODE),
+  securityContext: has(object(podSecurityContext)),
+  serviceAccount: warn('there are no service accounts', 'default'),
+  serviceAccountName: warn('there are no service accounts', 'default'),
+  setHostnameAsFQDN: refuse('a hostname with dots'),
+  shareProcessNamespace: has(flag),
+  subdomain: warn('there is no cluster DNS to resolve it'),
+  terminationGracePeriodSeconds: has(integer(0)),
+  tolerations: warn(ONE_NODE),
+  topologySpreadConstraints: warn(ONE_NODE),
+  volumes: has(list(object(volume), 'name')),
+  workloadRef: warn(ONE_NODE),
+};

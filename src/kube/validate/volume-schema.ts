@@ -1,0 +1,81 @@
+import { dnsLabel, dnsSubdomain, localPath } from './names.ts';
+import {
+  checked,
+  flag,
+  has,
+  integer,
+  list,
+  must,
+  object,
+  oneOf,
+  quantity,
+  refusePresent,
+  text,
+  type Fields,
+} from './schema.ts';
+
+const SUPPORTED = 'supported are emptyDir, hostPath, configMap and secret';
+
+const keyToPath: Fields = { key: must(text), path: must(checked(localPath)), mode: has(integer(0, 0o777)) };
+
+const sources: Fields = {
+  emptyDir: has(object({ medium: has(oneOf('', 'Memory')), sizeLimit: has(quantity) })),
+  hostPath: has(
+    object({
+      path: must(text),
+      type: has(
+        oneOf('', 'DirectoryOrCreate', 'Directory', 'FileOrCreate', 'File', 'Socket', 'CharDevice', 'BlockDevice'),
+      ),
+    }),
+  ),
+  configMap: has(
+    object({
+      name: must(checked(dnsSubdomain)),
+      items: has(list(object(keyToPath), 'path')),
+      defaultMode: has(integer(0, 0o777)),
+      optional: has(flag),
+    }),
+  ),
+  secret: has(
+    object({
+      secretName: must(checked(dnsSubdomain)),
+      items: has(list(object(keyToPath), 'path')),
+      defaultMode: has(integer(0, 0o777)),
+      optional: has(flag),
+    }),
+  ),
+  ...Object.fromEntries(
+    [
+      'awsElasticBlockStore',
+      'azureDisk',
+      'azureFile',
+      'cephfs',
+      'cinder',
+      'csi',
+      'downwardAPI',
+      'ephemeral',
+      'fc',
+      'flexVolume',
+      'flocker',
+      'gcePersistentDisk',
+      'gitRepo',
+      'glusterfs',
+      'image',
+      'iscsi',
+      'nfs',
+      'persistentVolumeClaim',
+      'photonPersistentDisk',
+      'portworxVolume',
+      'projected',
+      'quobyte',
+      'rbd',
+      'scaleIO',
+      'storageos',
+      'vsphereVolume',
+    ].map((name) => [name, refusePresent(`volumes of this kind; ${SUPPORTED}`)]),
+  ),
+};
+
+export const volume: Fields = { name: must(checked(dnsLabel)), ...sources };
+
+export const volumeSourceNames: readonly string[] = Object.keys(sources);
