@@ -1,8 +1,8 @@
 import type { ConfigMap, Container, EnvVarSource, Secret } from '../../kube/objects.ts';
+import { quantityToMilli, quantityToNumber } from '../../kube/quantity.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { ConfigError } from './config-error.ts';
 import { expand } from './expand.ts';
-import { quantityBytes, quantityMilli, parseQuantity } from './quantity.ts';
 
 /** A ConfigMap or Secret that a container or a volume names. */
 export interface Reference {
@@ -167,12 +167,12 @@ function resourceValue(container: Container, resource: string, divisor: string |
   const resources = container.resources;
   const given =
     match[1] === 'limits' ? resources?.limits?.[name] : (resources?.requests?.[name] ?? resources?.limits?.[name]);
-  const unit = divisor === undefined || parseQuantity(divisor) === 0 ? 1 : parseQuantity(divisor);
+  const unit = (divisor === undefined ? 0 : quantityToMilli(divisor) / 1000) || 1;
   const absent = match[1] === 'limits';
   if (name === 'cpu') {
-    const milli = given === undefined ? (absent ? facts.allocatable.cpuMilli : 0) : quantityMilli(given);
+    const milli = given === undefined ? (absent ? facts.allocatable.cpuMilli : 0) : quantityToMilli(given);
     return String(Math.ceil(milli / (unit * 1000)));
   }
-  const bytes = given === undefined ? (absent ? facts.allocatable.memoryBytes : 0) : quantityBytes(given);
+  const bytes = given === undefined ? (absent ? facts.allocatable.memoryBytes : 0) : quantityToNumber(given);
   return String(Math.ceil(bytes / unit));
 }

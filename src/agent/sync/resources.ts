@@ -1,5 +1,5 @@
 import type { Container, PodSpec } from '../../kube/objects.ts';
-import { quantityBytes, quantityMilli } from './quantity.ts';
+import { quantityToMilli, quantityToNumber } from '../../kube/quantity.ts';
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
 
@@ -39,7 +39,7 @@ export function qosClass(spec: PodSpec): QosClass {
       const request = requestOf(container, resource);
       if (isPositive(limit) || isPositive(request)) any = true;
       if (limit === undefined || request === undefined || !isPositive(limit)) guaranteed = false;
-      else if (quantityMilli(limit) !== quantityMilli(request)) guaranteed = false;
+      else if (quantityToMilli(limit) !== quantityToMilli(request)) guaranteed = false;
     }
   }
   if (!any) return 'BestEffort';
@@ -47,7 +47,7 @@ export function qosClass(spec: PodSpec): QosClass {
 }
 
 function isPositive(quantity: string | undefined): boolean {
-  return quantity !== undefined && quantityMilli(quantity) > 0;
+  return quantity !== undefined && quantityToMilli(quantity) > 0;
 }
 
 /**
@@ -59,16 +59,16 @@ export function cgroupResources(spec: PodSpec, container: Container, nodeMemoryB
   const cpuRequest = requestOf(container, 'cpu');
   const memoryLimit = limitOf(container, 'memory');
   const memoryRequest = requestOf(container, 'memory');
-  const quotaUs = cpuLimit === undefined ? 0 : Math.floor((quantityMilli(cpuLimit) * CPU_PERIOD_US) / 1000);
-  const shares = cpuRequest === undefined ? MIN_SHARES : Math.floor((quantityMilli(cpuRequest) * 1024) / 1000);
+  const quotaUs = cpuLimit === undefined ? 0 : Math.floor((quantityToMilli(cpuLimit) * CPU_PERIOD_US) / 1000);
+  const shares = cpuRequest === undefined ? MIN_SHARES : Math.floor((quantityToMilli(cpuRequest) * 1024) / 1000);
   return {
     cpuPeriodUs: quotaUs > 0 ? CPU_PERIOD_US : 0,
     cpuQuotaUs: quotaUs > 0 ? Math.max(quotaUs, MIN_QUOTA_US) : 0,
     cpuShares: Math.min(Math.max(shares, MIN_SHARES), MAX_SHARES),
-    memoryLimitBytes: memoryLimit === undefined ? 0 : quantityBytes(memoryLimit),
+    memoryLimitBytes: memoryLimit === undefined ? 0 : quantityToNumber(memoryLimit),
     oomScoreAdj: oomScoreAdj(
       qosClass(spec),
-      memoryRequest === undefined ? 0 : quantityBytes(memoryRequest),
+      memoryRequest === undefined ? 0 : quantityToNumber(memoryRequest),
       nodeMemoryBytes,
     ),
   };
@@ -87,7 +87,7 @@ export function podMemoryLimitBytes(spec: PodSpec): number | undefined {
   for (const container of spec.containers) {
     const limit = limitOf(container, 'memory');
     if (limit === undefined || !isPositive(limit)) return undefined;
-    sum += quantityBytes(limit);
+    sum += quantityToNumber(limit);
   }
   return sum;
 }

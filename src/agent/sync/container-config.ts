@@ -1,0 +1,219 @@
+import type { Container, SecurityContext } from '../../kube/objects.ts';
+import {
+  ContainerConfig,
+  MountPropagation,
+  Signal,
+  type DeepPartial,
+  type LinuxContainerSecurityContext,
+  type Mount,
+} from '../../cri/gen/api.ts';
+import {
+  ANNOTATION_CRASHES,
+  ANNOTATION_HASH,
+  ANNOTATION_MESSAGE_PATH,
+  ANNOTATION_MESSAGE_POLICY,
+  ANNOTATION_POD_GRACE,
+  ANNOTATION_PORTS,
+  ANNOTATION_PRE_STOP,
+  ANNOTATION_RESTART_COUNT,
+  LABEL_CONTAINER_NAME,
+  LABEL_POD_NAME,
+  LABEL_POD_NAMESPACE,
+  LABEL_POD_UID,
+} from '../pods/names.ts';
+import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
+import { ConfigError } from './config-error.ts';
+import { containerHash } from './container-hash.ts';
+import { expand } from './expand.ts';
+import { cgroupResources } from './resources.ts';
+import { int64, namespaceOptions, seccompProfile } from './sandbox-config.ts';
+
+export interface ContainerConfigInput {
+  readonly pod: NodePod;
+  readonly container: Container;
+  readonly attempt: number;
+  readonly crashes: number;
+  readonly env: ReadonlyMap<string, Buffer>;
+  /** The image as the runtime names it after the pull. */
+  readonly imageRef: string;
+  /** User that the image asks for, to hold `runAsNonRoot` against. */
+  readonly imageUser: ImageUser;
+  /** Host path of each volume, by name. */
+  readonly volumePaths: ReadonlyMap<string, string>;
+  /** The pod's /etc/hosts on the host, if the pod gets one. */
+  readonly hostsFile: string | undefined;
+  /** Below the sandbox's log directory. */
+  readonly logPath: string;
+  readonly nodeMemoryBytes: number;
+}
+
+export type ImageUser =
+  | { readonly kind: 'uid'; readonly uid: bigint }
+  | { readonly kind: 'name'; readonly name: string };
+
+/** What the runtime is asked for. Pure. Throws ConfigError for what cannot be asked for. */
+export function containerConfig(input: ContainerConfigInput): ContainerConfig {
+  const { pod, container, env } = input;
+  const lookup = (name: string): string | undefined => env.get(name)?.toString('utf8');
+  const resources = cgroupResources(pod.spec, container, input.nodeMemoryBytes);
+  return ContainerConfig.fromPartial({
+    metadata: { name: container.name, attempt: input.attempt },
+    image: { image: input.imageRef, userSpecifiedImage: container.image ?? '' },
+    command: (container.command ?? []).map((word) => expand(word, lookup)),
+    args: (container.args ?? []).map((word) => expand(word, lookup)),
+    workingDir: container.workingDir ?? '',
+    envs: [...env].map(([key, value]) => ({ key, value })),
+    mounts: mounts(input),
+    labels: {
+      [LABEL_CONTAINER_NAME]: container.name,
+      [LABEL_POD_NAME]: pod.name,
+      [LABEL_POD_NAMESPACE]: pod.namespace,
+      [LABEL_POD_UID]: pod.uid,
+    },
+    annotations: annotations(input),
+    logPath: input.logPath,
+    stdin: container.stdin ?? false,
+    stdinOnce: container.stdinOnce ?? false,
+    tty: container.tty ?? false,
+    stopSignal: stopSignal(container),
+    linux: {
+      resources: {
+        cpuPeriod: BigInt(resources.cpuPeriodUs),
+        cpuQuota: BigInt(resources.cpuQuotaUs),
+        cpuShares: BigInt(resources.cpuShares),
+        memoryLimitInBytes: BigInt(resources.memoryLimitBytes),
+        oomScoreAdj: BigInt(resources.oomScoreAdj),
+      },
+      securityContext: securityContext(input),
+    },
+  });
+}
+
+function annotations(input: ContainerConfigInput): Record<string, string> {
+  const { pod, container } = input;
+  const preStop = container.lifecycle?.preStop;
+  return {
+    [ANNOTATION_HASH]: containerHash(container),
+    [ANNOTATION_RESTART_COUNT]: String(input.attempt),
+    [ANNOTATION_CRASHES]: String(input.crashes),
+    [ANNOTATION_MESSAGE_PATH]: container.terminationMessagePath ?? '/dev/termination-log',
+    [ANNOTATION_MESSAGE_POLICY]: container.terminationMessagePolicy ?? 'File',
+    [ANNOTATION_POD_GRACE]: String(pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS),
+    ...(container.ports === undefined ? {} : { [ANNOTATION_PORTS]: JSON.stringify(container.ports) }),
+    ...(preStop === undefined ? {} : { [ANNOTATION_PRE_STOP]: JSON.stringify({ preStop }) }),
+  };
+}
+
+function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
+  const result = (input.container.volumeMounts ?? []).map((mount): DeepPartial<Mount> => {
+    const hostPath = input.volumePaths.get(mount.name);
+    if (hostPath === undefined) throw new ConfigError(`volume "${mount.name}" is not mounted`);
+    return {
+      containerPath: absolute(mount.mountPath),
+      hostPath,
+      readonly: mount.readOnly ?? false,
+      propagation: propagation(mount.mountPropagation),
+    };
+  });
+  const ownHosts = result.some(({ containerPath }) => containerPath === '/etc/hosts');
+  if (input.hostsFile !== undefined && !ownHosts) {
+    result.push({ containerPath: '/etc/hosts', hostPath: input.hostsFile, readonly: false });
+  }
+  return result;
+}
+
+/** A relative mount path is read from the container's root, and a slash at the end means nothing. */
+function absolute(path: string): string {
+  const trimmed = path.replace(/\/+$/, '');
+  return trimmed.startsWith('/') ? trimmed : `/${trimmed}`;
+}
+
+function propagation(mode: string | undefined): MountPropagation {
+  if (mode === 'Bidirectional') return MountPropagation.PROPAGATION_BIDIRECTIONAL;
+  if (mode === 'HostToContainer') return MountPropagation.PROPAGATION_HOST_TO_CONTAINER;
+  return MountPropagation.PROPAGATION_PRIVATE;
+}
+
+function stopSignal(container: Container): Signal {
+  const name = container.lifecycle?.stopSignal;
+  if (name === undefined) return Signal.RUNTIME_DEFAULT;
+  // The schema writes SIGRTMIN+3 as SIGRTMINPLUS3.
+  const key = name.replace('+', 'PLUS').replace('-', 'MINUS');
+  const value = (Signal as Readonly<Record<string, Signal>>)[key];
+  if (value === undefined) throw new ConfigError(`stopSignal ${name} is not a signal`);
+  return value;
+}
+
+function securityContext(input: ContainerConfigInput): DeepPartial<LinuxContainerSecurityContext> {
+  const { pod, container } = input;
+  const of = <K extends keyof SecurityContext>(field: K): SecurityContext[K] => container.securityContext?.[field];
+  const common = pod.spec.securityContext;
+  const runAsUser = of('runAsUser') ?? common?.runAsUser;
+  const runAsGroup = of('runAsGroup') ?? common?.runAsGroup;
+  const privileged = of('privileged') ?? false;
+  if ((of('runAsNonRoot') ?? common?.runAsNonRoot) === true) refuseRoot(input, runAsUser);
+  const user = runAsUser === undefined ? imageUser(input.imageUser) : { runAsUser: int64(runAsUser) };
+  const capabilities = of('capabilities');
+  return {
+    ...user,
+    runAsGroup: int64(runAsGroup),
+    supplementalGroups: (common?.supplementalGroups ?? []).map(BigInt),
+    privileged,
+    readonlyRootfs: of('readOnlyRootFilesystem') ?? false,
+    noNewPrivs: of('allowPrivilegeEscalation') === false,
+    capabilities: {
+      addCapabilities: (capabilities?.add ?? []).map((name) => name.replace(/^CAP_/i, '')),
+      dropCapabilities: (capabilities?.drop ?? []).map((name) => name.replace(/^CAP_/i, '')),
+    },
+    namespaceOptions: namespaceOptions(pod.spec),
+    seccomp: seccompProfile(
+      privileged ? 'Unconfined' : ((of('seccompProfile') ?? common?.seccompProfile)?.type ?? 'RuntimeDefault'),
+    ),
+    maskedPaths: privileged ? [] : MASKED_PATHS,
+    readonlyPaths: privileged ? [] : READONLY_PATHS,
+  };
+}
+
+function imageUser(user: ImageUser): DeepPartial<LinuxContainerSecurityContext> {
+  if (user.kind === 'uid') return { runAsUser: { value: user.uid } };
+  return user.name === '' ? {} : { runAsUsername: user.name };
+}
+
+function refuseRoot(input: ContainerConfigInput, runAsUser: number | undefined): void {
+  const { imageUser: user, container } = input;
+  if (runAsUser !== undefined) {
+    if (runAsUser !== 0) return;
+    throw new ConfigError(`container ${container.name} has runAsNonRoot, and runAsUser is root`);
+  }
+  if (user.kind === 'name' && user.name !== '') {
+    throw new ConfigError(
+      `container ${container.name} has runAsNonRoot, and its image's user ${user.name} is a name: set runAsUser to be sure that it is not root`,
+    );
+  }
+  if (user.kind === 'name' || user.uid === 0n) {
+    throw new ConfigError(`container ${container.name} has runAsNonRoot, and its image runs as root`);
+  }
+}
+
+/** What of /proc and /sys would tell or change too much about the machine: the field's own list. */
+const MASKED_PATHS: readonly string[] = [
+  '/proc/asound',
+  '/proc/acpi',
+  '/proc/kcore',
+  '/proc/keys',
+  '/proc/latency_stats',
+  '/proc/timer_list',
+  '/proc/timer_stats',
+  '/proc/sched_debug',
+  '/proc/scsi',
+  '/sys/firmware',
+  '/sys/devices/virtual/powercap',
+];
+
+const READONLY_PATHS: readonly string[] = [
+  '/proc/bus',
+  '/proc/fs',
+  '/proc/irq',
+  '/proc/sys',
+  '/proc/sysrq-trigger',
+];
