@@ -1,24 +1,25 @@
 import { GantryError, invalidArgument, messageOf } from '../../lib/errors.ts';
-import type { KubeObject, New } from '../objects.ts';
+import type { KubeObject, New, Resource } from '../objects.ts';
 import { checkObject } from './check-object.ts';
 import { isRecord } from './check-shape.ts';
-import { applyDefaults } from './defaults.ts';
 import { renderIssue, type FieldPath } from './issue.ts';
 import { parseYaml, type ParsedDocument } from './parse-yaml.ts';
 
 /** What the API accepts for one request, and so for a manifest: etcd's limit, which all of Kubernetes lives with. */
 export const MAX_OBJECT_BYTES = 1_572_864;
 
-export interface DecodedManifest {
-  /** In the order of the text; the items of a List one by one. */
-  readonly objects: New<KubeObject>[];
-  /** `hello.yaml:12: spec.nodeSelector: ignored by Gantry: …` */
-  readonly warnings: string[];
+export interface DecodedObject {
+  readonly object: New<KubeObject>;
+  readonly resource: Resource;
+  /** Where it begins: `hello.yaml:12`. */
+  readonly source: string;
 }
 
-export interface DecodeOptions {
-  /** Fill in what Kubernetes fills in (default true). The API does it anyway, for what a client leaves out. */
-  readonly defaults?: boolean;
+export interface DecodedManifest {
+  /** In the order of the text; the items of a List one by one. As written: what is left out is filled in by the API. */
+  readonly objects: DecodedObject[];
+  /** `hello.yaml:12: spec.nodeSelector: ignored by Gantry: …` */
+  readonly warnings: string[];
 }
 
 /**
@@ -27,11 +28,7 @@ export interface DecodeOptions {
  * @param source what to call the text in messages: the name of the file, `stdin`
  * @throws InvalidArgument, one line for each thing that is wrong: `hello.yaml:12: spec.containers[0].name: Required value`
  */
-export function decodeManifest(
-  content: string | Uint8Array,
-  source: string,
-  options: DecodeOptions = {},
-): DecodedManifest {
+export function decodeManifest(content: string | Uint8Array, source: string): DecodedManifest {
   const bytes = typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength;
   if (bytes > MAX_OBJECT_BYTES) {
     throw invalidArgument(
@@ -43,14 +40,14 @@ export function decodeManifest(
   if (/[\u0000-\u0008\u000e-\u001a]/.test(text)) throw invalidArgument(`${source}: not a text file`);
   const complaints: string[] = [];
   const warnings: string[] = [];
-  const objects: New<KubeObject>[] = [];
+  const objects: DecodedObject[] = [];
   for (const { value, path, document } of itemsOf(parse(text, source))) {
     const checked = checkObject(value);
     const say = (at: FieldPath, message: string): string =>
       `${source}:${document.lineOf([...path, ...at])}: ${message}`;
     for (const issue of checked.issues) complaints.push(say(issue.path, renderIssue(issue)));
     for (const warning of checked.warnings) warnings.push(say(warning.path, renderIssue(warning)));
-    if (checked.issues.length > 0) continue;
+    if (checked.issues.length > 0 || checked.info === undefined) continue;
     if (
       'status' in checked.object &&
       isRecord(checked.object.status) &&
@@ -58,8 +55,11 @@ export function decodeManifest(
     ) {
       warnings.push(say(['status'], 'status: ignored: only what runs the object writes it'));
     }
-    if (options.defaults !== false) applyDefaults(checked.object);
-    objects.push(checked.object);
+    objects.push({
+      object: checked.object,
+      resource: checked.info.resource,
+      source: `${source}:${document.lineOf(path)}`,
+    });
   }
   if (complaints.length > 0)
     throw invalidArgument(complaints.join('\n'), { details: { source, count: complaints.length } });
