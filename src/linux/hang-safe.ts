@@ -1,0 +1,88 @@
+import type { Op } from '../lib/abort.ts';
+import type { Clock } from '../lib/clock.ts';
+import { workerUrl } from '../lib/worker-url.ts';
+import { PeerPool, processPeer } from './peer-pool.ts';
+
+/** What the helper process is asked. */
+export type HangSafeRequest =
+  | { readonly call: 'umount2'; readonly target: string; readonly flags: number }
+  | { readonly call: 'stat'; readonly path: string }
+  | { readonly call: 'statfs'; readonly path: string }
+  | {
+      readonly call: 'mountFrom';
+      readonly directory: string;
+      readonly source: string;
+      readonly target: string;
+      readonly type: string;
+      readonly flags: number;
+      readonly data: string;
+    };
+
+export interface PathStat {
+  readonly mode: number;
+  readonly uid: number;
+  readonly gid: number;
+  readonly sizeBytes: number;
+  readonly dev: number;
+  readonly ino: number;
+}
+
+export interface FileSystemStat {
+  readonly type: number;
+  readonly totalBytes: number;
+  readonly freeBytes: number;
+  readonly availableBytes: number;
+  readonly inodes: number;
+  readonly freeInodes: number;
+}
+
+const IDLE_MS = 15_000;
+// A hung call takes one thread of the helper; past this many, further calls wait.
+const CALLS_PER_PROCESS = 48;
+const MAX_PROCESSES = 2;
+
+/**
+ * Calls that a dead network share or a stuck disk may hold for ever, made in a helper process: when the op's signal fires, the
+ * caller goes on at once, the helper takes no further calls and is killed when nobody waits for it any more.
+ */
+export class HangSafe {
+  readonly #pool: PeerPool;
+
+  constructor({ clock }: { readonly clock: Clock }) {
+    this.#pool = new PeerPool({
+      clock,
+      what: 'the helper process for calls that may hang',
+      start: processPeer(workerUrl(import.meta.url, './hang-safe-worker'), CALLS_PER_PROCESS),
+      idleMs: IDLE_MS,
+      maxPeers: MAX_PROCESSES,
+      callsPerPeer: CALLS_PER_PROCESS,
+      onGivenUp: 'kill',
+    });
+  }
+
+  async umount2(op: Op, target: string, flags: number): Promise<void> {
+    await this.#ask(op, { call: 'umount2', target, flags });
+  }
+
+  /** stat(2): follows symbolic links. */
+  async stat(op: Op, path: string): Promise<PathStat> {
+    return (await this.#ask(op, { call: 'stat', path })) as PathStat;
+  }
+
+  async statfs(op: Op, path: string): Promise<FileSystemStat> {
+    return (await this.#ask(op, { call: 'statfs', path })) as FileSystemStat;
+  }
+
+  /** mount(2) with the working directory set, so that relative names in `data` stay short. */
+  async mountFrom(op: Op, request: Omit<HangSafeRequest & { call: 'mountFrom' }, 'call'>): Promise<void> {
+    await this.#ask(op, { call: 'mountFrom', ...request });
+  }
+
+  close(): void {
+    this.#pool.close();
+  }
+
+  #ask(op: Op, request: HangSafeRequest): Promise<unknown> {
+    return this.#pool.call(op, request);
+  }
+}

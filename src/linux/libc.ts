@@ -1,0 +1,132 @@
+import koffi from 'koffi';
+
+/**
+ * The C library's calls by their C signatures. Calls without a wrapper of their own go through syscall(2); those have
+ * the same number on every architecture (all are newer than the unified table that starts at 424).
+ */
+const library = koffi.load('libc.so.6');
+
+/** A C function that answers -1 (or another negative number) on failure. `async` runs it in libuv's pool. */
+export interface CFunction<Args extends readonly unknown[]> {
+  (...args: Args): number | bigint;
+  async(...args: [...Args, (error: unknown, result: number | bigint) => void]): void;
+}
+
+type Text = string | null;
+type Bytes = Uint8Array | null;
+
+const c = <Args extends readonly unknown[]>(signature: string): CFunction<Args> =>
+  library.func(signature) as unknown as CFunction<Args>;
+
+export const SYS = {
+  pidfd_send_signal: 424,
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  pidfd_open: 434,
+  openat2: 437,
+  mount_setattr: 442,
+} as const;
+
+export const libc = {
+  errno: (): number => koffi.errno(),
+  mount: c<[Text, string, Text, number, Text]>(
+    'int mount(const char *source, const char *target, const char *type, unsigned long flags, const char *data)',
+  ),
+  umount2: c<[string, number]>('int umount2(const char *target, int flags)'),
+  openat2: c<[number, number, string, Bytes, number]>(
+    'long syscall(long number, int dirfd, const char *path, const void *how, size_t size)',
+  ),
+  openTree: c<[number, number, string, number]>(
+    'long syscall(long number, int dirfd, const char *path, unsigned int flags)',
+  ),
+  moveMount: c<[number, number, string, number, string, number]>(
+    'long syscall(long number, int from, const char *fromPath, int to, const char *toPath, unsigned int flags)',
+  ),
+  mountSetattr: c<[number, number, string, number, Bytes, number]>(
+    'long syscall(long number, int dirfd, const char *path, unsigned int flags, const void *attr, size_t size)',
+  ),
+  fsopen: c<[number, string, number]>('long syscall(long number, const char *type, unsigned int flags)'),
+  fsconfig: c<[number, number, number, Text, Text, number]>(
+    'long syscall(long number, int fd, unsigned int command, const char *key, const char *value, int aux)',
+  ),
+  fsmount: c<[number, number, number, number]>(
+    'long syscall(long number, int fd, unsigned int flags, unsigned int attributes)',
+  ),
+  pidfdOpen: c<[number, number, number]>('long syscall(long number, int pid, unsigned int flags)'),
+  pidfdSendSignal: c<[number, number, number, null, number]>(
+    'long syscall(long number, int pidfd, int signal, const void *info, unsigned int flags)',
+  ),
+  ioctl: c<[number, number, Uint8Array]>('int ioctl(int fd, unsigned long request, _Inout_ uint8_t *argument)'),
+  read: c<[number, Uint8Array, number]>('long read(int fd, _Out_ uint8_t *buffer, size_t size)'),
+  write: c<[number, Uint8Array, number]>('long write(int fd, const uint8_t *buffer, size_t size)'),
+  close: c<[number]>('int close(int fd)'),
+  socket: c<[number, number, number]>('int socket(int domain, int type, int protocol)'),
+  mkdirat: c<[number, string, number]>('int mkdirat(int dirfd, const char *path, unsigned int mode)'),
+  mknodat: c<[number, string, number, number | bigint]>(
+    'int mknodat(int dirfd, const char *path, unsigned int mode, unsigned long device)',
+  ),
+  linkat: c<[number, string, number, string, number]>(
+    'int linkat(int oldDir, const char *oldPath, int newDir, const char *newPath, int flags)',
+  ),
+  symlinkat: c<[string, number, string]>('int symlinkat(const char *target, int dirfd, const char *path)'),
+  unlinkat: c<[number, string, number]>('int unlinkat(int dirfd, const char *path, int flags)'),
+  renameat2: c<[number, string, number, string, number]>(
+    'int renameat2(int oldDir, const char *oldPath, int newDir, const char *newPath, unsigned int flags)',
+  ),
+  fchownat: c<[number, string, number, number, number]>(
+    'int fchownat(int dirfd, const char *path, unsigned int uid, unsigned int gid, int flags)',
+  ),
+  fchmodat: c<[number, string, number, number]>(
+    'int fchmodat(int dirfd, const char *path, unsigned int mode, int flags)',
+  ),
+  fchmod: c<[number, number]>('int fchmod(int fd, unsigned int mode)'),
+  utimensat: c<[number, string, Uint8Array, number]>(
+    'int utimensat(int dirfd, const char *path, const void *times, int flags)',
+  ),
+  lsetxattr: c<[string, string, Uint8Array, number, number]>(
+    'int lsetxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
+  ),
+  fsetxattr: c<[number, string, Uint8Array, number, number]>(
+    'int fsetxattr(int fd, const char *name, const void *value, size_t size, int flags)',
+  ),
+  lgetxattr: c<[string, string, Uint8Array, number]>(
+    'long lgetxattr(const char *path, const char *name, _Out_ uint8_t *value, size_t size)',
+  ),
+  llistxattr: c<[string, Uint8Array, number]>('long llistxattr(const char *path, _Out_ uint8_t *list, size_t size)'),
+  lremovexattr: c<[string, string]>('int lremovexattr(const char *path, const char *name)'),
+  statx: c<[number, string, number, number, Uint8Array]>(
+    'int statx(int dirfd, const char *path, int flags, unsigned int mask, _Out_ uint8_t *buffer)',
+  ),
+  fstatfs: c<[number, Uint8Array]>('int fstatfs(int fd, _Out_ uint8_t *buffer)'),
+  statfs: c<[string, Uint8Array]>('int statfs(const char *path, _Out_ uint8_t *buffer)'),
+  syncfs: c<[number]>('int syncfs(int fd)'),
+  unshare: c<[number]>('int unshare(int flags)'),
+  setns: c<[number, number]>('int setns(int fd, int type)'),
+  sethostname: c<[string, number]>('int sethostname(const char *name, size_t length)'),
+  epollCreate1: c<[number]>('int epoll_create1(int flags)'),
+  epollCtl: c<[number, number, number, Uint8Array | null]>(
+    'int epoll_ctl(int epoll, int operation, int fd, const void *event)',
+  ),
+  epollWait: c<[number, Uint8Array, number, number]>(
+    'int epoll_wait(int epoll, _Out_ uint8_t *events, int max, int timeoutMs)',
+  ),
+  eventfd: c<[number, number]>('int eventfd(unsigned int initial, int flags)'),
+} as const;
+
+/** Runs a C function in libuv's pool. Resolves with its result and errno; never use it for unshare or setns. */
+export function callAsync<Args extends readonly unknown[]>(
+  fn: CFunction<Args>,
+  ...args: Args
+): Promise<{ readonly result: number; readonly errno: number }> {
+  return new Promise((resolve, reject) => {
+    fn.async(...args, (error, result) => {
+      // koffi carries the pool thread's errno over to the callback.
+      const errno = koffi.errno();
+      if (error === null || error === undefined) resolve({ result: Number(result), errno });
+      else reject(error instanceof Error ? error : new Error('a system call could not be made', { cause: error }));
+    });
+  });
+}
