@@ -20,7 +20,7 @@ const checks: readonly Check[] = [
   { name: 'lint', script: packaged('eslint/bin/eslint.js'), args: ['--max-warnings', '0', '.'] },
   {
     name: 'import rules',
-    script: packaged('dependency-cruiser/bin/dependency-cruise.mjs'),
+    script: packaged('dependency-cruiser/bin/dependency-cruiser.mjs'),
     args: ['--output-type', 'err', 'src'],
   },
   { name: 'dead exports', script: packaged('knip/bin/knip.js'), args: ['--no-progress', '--no-config-hints'] },
