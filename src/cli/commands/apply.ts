@@ -1,0 +1,103 @@
+import { invalidArgument, isKind } from '../../lib/errors.ts';
+import type { Patch } from '../../kube/client.ts';
+import type { ApiConnection } from '../../kube/gantry-extensions.ts';
+import type { KubeObject } from '../../kube/objects.ts';
+import { decodeManifest, type DecodedObject } from '../../kube/validate/decode.ts';
+import { line, type CliContext, type ExitCode } from '../context.ts';
+import { errorText } from '../error-text.ts';
+import { readManifests } from '../manifests.ts';
+import { structured, type OutputFormat } from '../output/format.ts';
+import { singularOf } from '../resources.ts';
+import { waitUntilReady } from '../wait-ready.ts';
+
+export interface ApplyOptions {
+  readonly files: readonly string[];
+  readonly recursive: boolean;
+  /** For objects that name none. */
+  readonly namespace: string;
+  /** Given on the command line: then an object that names another one is an error. */
+  readonly namespaceGiven: boolean;
+  readonly wait: boolean;
+  readonly timeoutMs: number;
+  readonly dryRun: boolean;
+  readonly format: OutputFormat;
+}
+
+const FIELD_MANAGER = 'gantry-apply';
+
+/**
+ * `gantry apply`: makes the cluster's objects as the manifests say. All manifests are read and checked before the first
+ * object is sent, so that a mistake in the last document leaves nothing half applied.
+ */
+export async function apply(context: CliContext, options: ApplyOptions): Promise<ExitCode> {
+  const objects: DecodedObject[] = [];
+  for (const { source, bytes } of await readManifests(context, options.files, options.recursive)) {
+    const decoded = decodeManifest(bytes, source);
+    for (const warning of decoded.warnings) await line(context.err, `Warning: ${warning}`);
+    objects.push(...decoded.objects);
+  }
+  if (objects.length === 0) throw invalidArgument('no objects passed to apply');
+  for (const { object, source } of objects) placeInNamespace(object, source, options);
+
+  const connection = await context.api();
+  const applied: KubeObject[] = [];
+  let code: ExitCode = 0;
+  for (const decoded of objects) {
+    try {
+      applied.push(await applyOne(context, connection, decoded, options));
+    } catch (error) {
+      await line(context.err, errorText(error));
+      code = 1;
+    }
+  }
+  if (code === 0 && options.wait && !options.dryRun) {
+    const pods = applied.filter((object) => object.kind === 'Pod');
+    code = await waitUntilReady(context, connection.kube, pods, options.timeoutMs);
+  }
+  return code;
+}
+
+function placeInNamespace(object: DecodedObject['object'], source: string, options: ApplyOptions): void {
+  if (object.kind === 'Node' || object.kind === 'Namespace') return;
+  const { metadata } = object as { metadata: { namespace?: string; name?: string } };
+  if (metadata.namespace === undefined) metadata.namespace = options.namespace;
+  else if (options.namespaceGiven && metadata.namespace !== options.namespace) {
+    throw invalidArgument(
+      `${source}: the namespace of ${object.kind} ${metadata.name ?? ''} is "${metadata.namespace}", which is not the namespace "${options.namespace}" of the command`,
+    );
+  }
+}
+
+async function applyOne(
+  context: CliContext,
+  { kube }: ApiConnection,
+  { object, resource }: DecodedObject,
+  options: ApplyOptions,
+): Promise<KubeObject> {
+  const { name = '', namespace } = object.metadata as { name?: string; namespace?: string };
+  const key = { name, ...(namespace === undefined ? {} : { namespace }) };
+  const before = await kube.get(context.op, resource, key).catch((error: unknown) => {
+    if (isKind(error, 'NotFound')) return undefined;
+    throw error;
+  });
+  const patch: Patch = { type: 'apply', body: object, fieldManager: FIELD_MANAGER };
+  const warnings: string[] = [];
+  const after = await kube.patch(context.op, resource, key, patch, {
+    dryRun: options.dryRun,
+    onWarning: (warning) => warnings.push(warning),
+  });
+  for (const warning of warnings) await line(context.err, `Warning: ${warning}`);
+  if (options.format === 'json' || options.format === 'yaml') {
+    await context.out.write(structured(options.format, after));
+    return after;
+  }
+  const shown = `${singularOf(resource)}/${name}`;
+  if (options.format === 'name') await line(context.out, shown);
+  else await line(context.out, `${shown} ${verb(before, after)}${options.dryRun ? ' (dry run)' : ''}`);
+  return after;
+}
+
+function verb(before: KubeObject | undefined, after: KubeObject): string {
+  if (before === undefined) return 'created';
+  return before.metadata.resourceVersion === after.metadata.resourceVersion ? 'unchanged' : 'configured';
+}

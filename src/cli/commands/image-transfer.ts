@@ -1,0 +1,34 @@
+import { line, type CliContext, type ExitCode } from '../context.ts';
+import { ProgressDisplay } from '../output/progress-display.ts';
+import { internal } from '../../lib/errors.ts';
+import type { ImageImportRequest, ImageProgress, ImagePullRequest } from '../../kube/gantry-extensions.ts';
+
+/** `gantry image pull` */
+export async function imagePull(context: CliContext, request: ImagePullRequest): Promise<ExitCode> {
+  const { gantry } = await context.api();
+  return await show(context, gantry.pullImage(context.op, request));
+}
+
+/** `gantry image import` */
+export async function imageImport(context: CliContext, request: ImageImportRequest): Promise<ExitCode> {
+  const { gantry } = await context.api();
+  return await show(context, gantry.importImage(context.op, request));
+}
+
+async function show(context: CliContext, progress: AsyncIterable<ImageProgress>): Promise<ExitCode> {
+  const display = new ProgressDisplay(context.err, context.clock);
+  try {
+    for await (const item of progress) {
+      if (item.kind === 'progress') {
+        await display.update(item);
+        continue;
+      }
+      await display.close();
+      for (const tag of item.image.tags.length === 0 ? [item.image.id] : item.image.tags) await line(context.out, tag);
+      return 0;
+    }
+  } finally {
+    await display.close();
+  }
+  throw internal('the daemon ended the transfer without a result');
+}

@@ -1,0 +1,36 @@
+import { readFile } from 'node:fs/promises';
+import { line, type CliContext, type ExitCode } from '../context.ts';
+import { structured, type OutputFormat } from '../output/format.ts';
+import { errorText } from '../error-text.ts';
+
+export interface VersionOptions {
+  readonly clientOnly: boolean;
+  readonly format: OutputFormat;
+}
+
+/** `gantry version`: of this program and of the daemon it talks to. */
+export async function version(context: CliContext, options: VersionOptions): Promise<ExitCode> {
+  const client = { version: await packageVersion(), node: process.version };
+  let server: { version: string } | undefined;
+  let failure: string | undefined;
+  if (!options.clientOnly) {
+    try {
+      server = await (await context.api()).serverVersion(context.op);
+    } catch (error) {
+      failure = errorText(error);
+    }
+  }
+  if (options.format === 'json' || options.format === 'yaml') {
+    await context.out.write(structured(options.format, { client, ...(server === undefined ? {} : { server }) }));
+  } else {
+    await line(context.out, `Client: gantry ${client.version} (Node ${client.node})`);
+    if (server !== undefined) await line(context.out, `Server: ${server.version}`);
+  }
+  if (failure !== undefined) await line(context.err, failure);
+  return failure === undefined ? 0 : 1;
+}
+
+async function packageVersion(): Promise<string> {
+  const text = await readFile(new URL('../../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}

@@ -1,0 +1,76 @@
+import { CommanderError } from 'commander';
+import { systemClock } from '../lib/clock.ts';
+import { canceled } from '../lib/errors.ts';
+import { silentLog } from '../lib/log.ts';
+import { connectApi } from '../kube/http/connect.ts';
+import type { ApiConnection } from '../kube/gantry-extensions.ts';
+import type { CliContext, Output } from './context.ts';
+import { errorText } from './error-text.ts';
+import { createProgram } from './program.ts';
+
+const DEFAULT_API = 'unix:///run/gantry/api.sock';
+
+function outputTo(stream: NodeJS.WriteStream): Output {
+  return {
+    write: (text) =>
+      new Promise((resolve, reject) => {
+        stream.write(text, (error) => {
+          if (error) reject(error);
+          else resolve();
+        });
+      }),
+    columns: stream.isTTY ? stream.columns : undefined,
+  };
+}
+
+async function readStdin(): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+// `gantry logs | head`: a reader that has seen enough is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(0);
+});
+
+const interrupted = new AbortController();
+let connection: Promise<ApiConnection> | undefined;
+
+async function end(code: number): Promise<never> {
+  await connection?.then((open) => open.close()).catch(() => undefined);
+  process.exit(code);
+}
+
+const program = createProgram({
+  context: (): CliContext => ({
+    op: { signal: interrupted.signal, log: silentLog },
+    clock: systemClock,
+    out: outputTo(process.stdout),
+    err: outputTo(process.stderr),
+    readStdin,
+    cwd: process.cwd(),
+    api: () =>
+      (connection ??= connectApi(program.opts<{ api?: string }>().api ?? process.env['GANTRY_API'] ?? DEFAULT_API)),
+  }),
+  finished: (code) => {
+    process.exitCode = code;
+  },
+});
+
+const EXIT_INTERRUPTED = 130;
+process.on('SIGINT', () => {
+  interrupted.abort(canceled('interrupted'));
+  // A second Ctrl-C does not wait for anything.
+  process.once('SIGINT', () => process.exit(EXIT_INTERRUPTED));
+});
+
+try {
+  await program.parseAsync();
+  await end(interrupted.signal.aborted ? EXIT_INTERRUPTED : Number(process.exitCode ?? 0));
+} catch (error) {
+  if (error instanceof CommanderError) await end(error.exitCode);
+  if (interrupted.signal.aborted) await end(EXIT_INTERRUPTED);
+  process.stderr.write(`${errorText(error)}\n`);
+  await end(1);
+}

@@ -1,0 +1,22 @@
+import { stringify } from 'yaml';
+import { invalidArgument } from '../../lib/errors.ts';
+
+export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name';
+
+const FORMATS: readonly string[] = ['wide', 'json', 'yaml', 'name'];
+
+export function parseFormat(value: string | undefined): OutputFormat {
+  if (value === undefined || value === '') return 'table';
+  if (!FORMATS.includes(value)) {
+    throw invalidArgument(
+      `unable to match a printer for the output format "${value}", allowed formats are: ${FORMATS.join(',')}`,
+    );
+  }
+  return value as OutputFormat;
+}
+
+/** JSON or YAML of any object, as the API has it. */
+export function structured(format: 'json' | 'yaml', value: unknown): string {
+  if (format === 'json') return `${JSON.stringify(value, undefined, 4)}\n`;
+  return stringify(value, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
+}
