@@ -63,6 +63,7 @@ export const libc = {
   read: c<[number, Uint8Array, number]>('long read(int fd, _Out_ uint8_t *buffer, size_t size)'),
   write: c<[number, Uint8Array, number]>('long write(int fd, const uint8_t *buffer, size_t size)'),
   close: c<[number]>('int close(int fd)'),
+  flock: c<[number, number]>('int flock(int fd, int operation)'),
   socket: c<[number, number, number]>('int socket(int domain, int type, int protocol)'),
   mkdirat: c<[number, string, number]>('int mkdirat(int dirfd, const char *path, unsigned int mode)'),
   mknodat: c<[number, string, number, number | bigint]>(
