@@ -1,5 +1,3 @@
-import { invalidArgument, type GantryError } from '../../lib/errors.ts';
-
 /** Where in an object: `['spec', 'containers', 0, 'name']`. */
 export type FieldPath = readonly (string | number)[];
 
@@ -86,11 +84,4 @@ export function missingTarget(path: FieldPath, value: unknown): Issue {
 
 export function tooLong(path: FieldPath, maxBytes: number): Issue {
   return { path, reason: 'FieldValueTooLong', message: `Too long: may not be more than ${maxBytes} bytes` };
-}
-
-/** The error of an object with issues, in Kubernetes' words: `Pod "web" is invalid: …`. */
-export function invalidObject(kind: string, name: string, issues: readonly Issue[]): GantryError {
-  const texts = issues.map(renderIssue);
-  const list = texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`;
-  return invalidArgument(`${kind} ${JSON.stringify(name)} is invalid: ${list}`, { details: { issues } });
 }
