@@ -77,8 +77,13 @@ async function mountByLayer(syscalls: Syscalls, request: OverlayRequest): Promis
 }
 
 async function configure(syscalls: Syscalls, context: number, request: OverlayRequest): Promise<void> {
+  let doing = '';
   try {
-    for (const lower of request.lowerDirs) await syscalls.fsconfigString(context, 'lowerdir+', lower);
+    for (const lower of request.lowerDirs) {
+      doing = `: layer ${lower}`;
+      await syscalls.fsconfigString(context, 'lowerdir+', lower);
+    }
+    doing = '';
     if (request.upperDir !== undefined && request.workDir !== undefined) {
       await syscalls.fsconfigString(context, 'upperdir', escapeBackslash(request.upperDir));
       await syscalls.fsconfigString(context, 'workdir', escapeBackslash(request.workDir));
@@ -90,14 +95,14 @@ async function configure(syscalls: Syscalls, context: number, request: OverlayRe
     }
     await syscalls.fsconfigCreate(context);
   } catch (error) {
-    throw overlayError(error, request, syscalls.fsMessages(context));
+    throw overlayError(error, request, syscalls.fsMessages(context), doing);
   }
 }
 
 /** The kernel's own words say which layer or option it was; the errno alone does not. */
-function overlayError(error: unknown, request: OverlayRequest, said: readonly string[]): GantryError {
+function overlayError(error: unknown, request: OverlayRequest, said: readonly string[], doing = ''): GantryError {
   const words = said.map((line) => line.replace(/^[ewi] /, '')).join('; ');
-  const what = `mount overlay of ${String(request.lowerDirs.length)} layers on ${request.target}`;
+  const what = `mount overlay of ${String(request.lowerDirs.length)} layers on ${request.target}${doing}`;
   const suffix = words === '' ? '' : `: ${words}`;
   const errno = errnoOf(error);
   if (errno === undefined) return new GantryError('Unknown', `${what}: ${messageOf(error)}${suffix}`, { cause: error });

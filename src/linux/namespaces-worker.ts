@@ -1,0 +1,102 @@
+import { closeSync, openSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { parentPort } from 'node:worker_threads';
+import { errnoError, fromNodeError } from './errno.ts';
+import { CLONE, MS, UMOUNT } from './kernel-constants.ts';
+import { libc } from './libc.ts';
+import type { PinnedKind, PinnedNamespaces, PinThreadRequest } from './namespaces.ts';
+import { answerRequest, type PeerRequest } from './peer-protocol.ts';
+
+/**
+ * The thread of Namespaces. Everything is synchronous, so that all of it happens on this one thread: between
+ * unshare and the way back nothing else may run here. The files of this thread are /proc/thread-self's.
+ */
+
+const CLONE_OF = { net: CLONE.NEWNET, ipc: CLONE.NEWIPC, uts: CLONE.NEWUTS } as const;
+const ALL_KINDS = ['net', 'ipc', 'uts'] as const;
+
+const [AF_INET, SOCK_DGRAM_CLOEXEC] = [2, 0o2000002];
+const [SIOCGIFFLAGS, SIOCSIFFLAGS] = [0x8913, 0x8914];
+const IFREQ_BYTES = 40;
+const IFREQ_FLAGS_OFFSET = 16;
+const IFF_UP = 1;
+
+const home = ALL_KINDS.map((kind) => ({ kind, fd: openSync(`/proc/thread-self/ns/${kind}`, 'r') }));
+
+function check(result: number | bigint, what: string): number {
+  if (result < 0) throw errnoError(libc.errno(), what);
+  return Number(result);
+}
+
+function goHome(kinds: ReadonlySet<PinnedKind>): void {
+  for (const { kind, fd } of home) {
+    if (!kinds.has(kind)) continue;
+    if (libc.setns(fd, CLONE_OF[kind]) < 0) {
+      // A thread that cannot come back must serve nobody else.
+      throw new Error(`the way back from a new ${kind} namespace failed (errno ${String(libc.errno())})`);
+    }
+  }
+}
+
+function bringUpLoopback(): void {
+  const socket = check(libc.socket(AF_INET, SOCK_DGRAM_CLOEXEC, 0), 'open a socket');
+  try {
+    const request = Buffer.alloc(IFREQ_BYTES);
+    request.write('lo');
+    check(libc.ioctl(socket, SIOCGIFFLAGS, request), 'read the state of lo');
+    request.writeUInt16LE(request.readUInt16LE(IFREQ_FLAGS_OFFSET) | IFF_UP, IFREQ_FLAGS_OFFSET);
+    check(libc.ioctl(socket, SIOCSIFFLAGS, request), 'bring up lo');
+  } finally {
+    libc.close(socket);
+  }
+}
+
+function pinOn(kind: PinnedKind, path: string, pinned: string[]): number {
+  try {
+    closeSync(openSync(path, 'wx', 0o444));
+  } catch (error) {
+    throw fromNodeError(error, `pin ${kind} namespace on ${path}`);
+  }
+  pinned.push(path);
+  check(libc.mount(`/proc/thread-self/ns/${kind}`, path, null, MS.BIND, null), `pin ${kind} namespace on ${path}`);
+  // A copy in somebody else's mount namespace would keep the pod's network alive (FAILURES.md row 40).
+  check(libc.mount('none', path, null, MS.PRIVATE, null), `make ${path} private`);
+  return statSync(path).ino;
+}
+
+function pin({ pins, hostname, sysctls }: PinThreadRequest): PinnedNamespaces {
+  const kinds = new Set(pins.map(({ kind }) => kind));
+  const pinned: string[] = [];
+  const inodes: Partial<Record<PinnedKind, number>> = {};
+  const flags = pins.reduce((bits, { kind }) => bits | CLONE_OF[kind], 0);
+  check(libc.unshare(flags), 'make namespaces');
+  try {
+    if (kinds.has('net')) bringUpLoopback();
+    if (kinds.has('uts') && hostname !== undefined) {
+      check(libc.sethostname(hostname, Buffer.byteLength(hostname)), `set hostname ${hostname}`);
+    }
+    for (const { name, file, value } of sysctls) {
+      try {
+        writeFileSync(file, value, { flag: 'r+' });
+      } catch (error) {
+        throw fromNodeError(error, `set sysctl ${name}=${value}`);
+      }
+    }
+    for (const { kind, path } of pins) inodes[kind] = pinOn(kind, path, pinned);
+    return { inodes };
+  } catch (error) {
+    for (const path of pinned) {
+      libc.umount2(path, UMOUNT.DETACH | UMOUNT.NOFOLLOW);
+      unlinkSync(path);
+    }
+    throw error;
+  } finally {
+    goHome(kinds);
+  }
+}
+
+parentPort?.on('message', (message: PeerRequest) => {
+  void answerRequest(message, pin, (reply) => {
+    parentPort?.postMessage(reply);
+    if (!reply.ok && reply.error.message.startsWith('the way back')) process.exit(1);
+  });
+});

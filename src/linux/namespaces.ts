@@ -1,0 +1,134 @@
+import { unlink } from 'node:fs/promises';
+import type { Op } from '../lib/abort.ts';
+import type { Clock } from '../lib/clock.ts';
+import { errnoOf, invalidArgument, isKind } from '../lib/errors.ts';
+import { workerUrl } from '../lib/worker-url.ts';
+import { fromNodeError } from './errno.ts';
+import { UMOUNT } from './kernel-constants.ts';
+import { PeerPool, threadPeer } from './peer-pool.ts';
+import { inodeOf } from './procfs.ts';
+import { realSyscalls, type Syscalls } from './syscalls.ts';
+
+/** New namespaces, and the files that each is to be pinned on. */
+export interface PinRequest {
+  readonly net?: string;
+  readonly ipc?: string;
+  readonly uts?: string;
+  /** Of the new UTS namespace. */
+  readonly hostname?: string;
+  /** `net.*` for a new net, `kernel.shm*`, `kernel.msg*`, `kernel.sem`, `fs.mqueue.*` for a new ipc namespace. */
+  readonly sysctls?: Readonly<Record<string, string>>;
+}
+
+export type PinnedKind = 'net' | 'ipc' | 'uts';
+
+export interface PinnedNamespaces {
+  /** With the boot id, what proves later that the pin is still the same namespace. */
+  readonly inodes: Readonly<Partial<Record<PinnedKind, number>>>;
+}
+
+/** What the thread is asked: the request with its sysctls as files. */
+export interface PinThreadRequest {
+  readonly pins: readonly { readonly kind: PinnedKind; readonly path: string }[];
+  readonly hostname?: string;
+  readonly sysctls: readonly { readonly name: string; readonly file: string; readonly value: string }[];
+}
+
+const IDLE_MS = 30_000;
+const MAX_HOSTNAME_BYTES = 64;
+const STACKED_PINS_MAX = 8;
+
+/** Namespaces that live without a process, held by bind mounts of their /proc entries. */
+export class Namespaces {
+  readonly #pool: PeerPool;
+  readonly #syscalls: Pick<Syscalls, 'umount2'>;
+
+  constructor({
+    clock,
+    syscalls = realSyscalls(),
+  }: {
+    readonly clock: Clock;
+    readonly syscalls?: Pick<Syscalls, 'umount2'>;
+  }) {
+    this.#syscalls = syscalls;
+    this.#pool = new PeerPool({
+      clock,
+      what: 'the namespace thread',
+      // unshare(2) moves one thread only, so a thread of its own enters the new namespaces and comes back.
+      start: threadPeer(workerUrl(import.meta.url, './namespaces-worker'), 'namespaces'),
+      idleMs: IDLE_MS,
+      maxPeers: 1,
+      callsPerPeer: Number.MAX_SAFE_INTEGER,
+      onGivenUp: 'leave',
+    });
+  }
+
+  /**
+   * Makes the namespaces asked for and pins each on its file, which must not exist yet (AlreadyExists). The loopback
+   * interface is up inside. Either all are pinned or none. InvalidArgument for a sysctl that would not be the pod's own.
+   */
+  async pinNamespaces(op: Op, request: PinRequest): Promise<PinnedNamespaces> {
+    if (request.hostname !== undefined && Buffer.byteLength(request.hostname) > MAX_HOSTNAME_BYTES) {
+      throw invalidArgument(`hostname ${request.hostname} is longer than ${String(MAX_HOSTNAME_BYTES)} bytes`);
+    }
+    const pins = (['net', 'ipc', 'uts'] as const).flatMap((kind) => {
+      const path = request[kind];
+      return path === undefined ? [] : [{ kind, path }];
+    });
+    const sysctls = Object.entries(request.sysctls ?? {}).map(([name, value]) => ({
+      name,
+      value,
+      file: sysctlFile(name, request),
+    }));
+    const thread: PinThreadRequest = {
+      pins,
+      sysctls,
+      ...(request.hostname === undefined ? {} : { hostname: request.hostname }),
+    };
+    return (await this.#pool.call(op, thread)) as PinnedNamespaces;
+  }
+
+  /** Lets go of a pin and its file; what is gone already is fine. The namespace itself lives on while a process is in it. */
+  async unpin(op: Op, path: string): Promise<void> {
+    for (let rest = STACKED_PINS_MAX; rest > 0; rest--) {
+      op.signal.throwIfAborted();
+      try {
+        await this.#syscalls.umount2(path, UMOUNT.DETACH | UMOUNT.NOFOLLOW);
+      } catch (error) {
+        // EINVAL: no (further) mount there.
+        if (errnoOf(error) === 'EINVAL' || isKind(error, 'NotFound')) break;
+        throw error;
+      }
+    }
+    try {
+      await unlink(path);
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw fromNodeError(error, `remove namespace pin ${path}`);
+    }
+  }
+
+  /** Whether the pin is still this very namespace. */
+  async isPinned(path: string, inode: number): Promise<boolean> {
+    return (await inodeOf(path)) === inode;
+  }
+
+  close(): void {
+    this.#pool.close();
+  }
+}
+
+/** The file of a sysctl that belongs to one of the namespaces asked for. `net.ipv4.conf.eth0/1.x` may use slashes for dots. */
+export function sysctlFile(name: string, { net, ipc }: Pick<PinRequest, 'net' | 'ipc'>): string {
+  if (!/^[a-zA-Z0-9_*@:-]+([./][a-zA-Z0-9_*@:-]+)+$/.test(name)) throw invalidArgument(`sysctl ${name}: not a name`);
+  // As sysctl(8) does: whichever separator comes first separates, the other is part of a name.
+  const firstIsSlash = /[./]/.exec(name)?.[0] === '/';
+  const path = firstIsSlash ? name : name.replace(/[./]/g, (mark) => (mark === '.' ? '/' : '.'));
+  const dotted = path.replaceAll('/', '.');
+  const ofIpc = /^(kernel\.(shm[a-z_]+|msg[a-z_]+|sem)|fs\.mqueue\..+)$/.test(dotted);
+  const ofNet = dotted.startsWith('net.');
+  if (!ofIpc && !ofNet)
+    throw invalidArgument(`sysctl ${name} is not namespaced: setting it would change the whole machine`);
+  if (ofNet && net === undefined) throw invalidArgument(`sysctl ${name}: the pod uses the host's network`);
+  if (ofIpc && ipc === undefined) throw invalidArgument(`sysctl ${name}: the pod uses the host's IPC`);
+  return `/proc/sys/${path}`;
+}
