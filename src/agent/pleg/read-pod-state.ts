@@ -10,12 +10,7 @@ import {
   type PodSandboxStatus,
 } from '../../cri/gen/api.ts';
 import { ANNOTATION_CRASHES, ANNOTATION_HASH, ANNOTATION_RESTART_COUNT, LABEL_POD_UID } from '../pods/names.ts';
-import type {
-  PodRuntimeState,
-  RuntimeContainer,
-  RuntimeContainerState,
-  RuntimeSandbox,
-} from './pod-runtime-state.ts';
+import type { PodRuntimeState, RuntimeContainer, RuntimeContainerState, RuntimeSandbox } from './pod-runtime-state.ts';
 
 export type StateReader = Pick<
   RuntimeService,

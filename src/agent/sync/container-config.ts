@@ -48,8 +48,7 @@ export interface ContainerConfigInput {
 }
 
 export type ImageUser =
-  | { readonly kind: 'uid'; readonly uid: bigint }
-  | { readonly kind: 'name'; readonly name: string };
+  { readonly kind: 'uid'; readonly uid: bigint } | { readonly kind: 'name'; readonly name: string };
 
 /** What the runtime is asked for. Pure. Throws ConfigError for what cannot be asked for. */
 export function containerConfig(input: ContainerConfigInput): ContainerConfig {
@@ -196,7 +195,7 @@ function refuseRoot(input: ContainerConfigInput, runAsUser: number | undefined):
 }
 
 /** What of /proc and /sys would tell or change too much about the machine: the field's own list. */
-const MASKED_PATHS: readonly string[] = [
+const MASKED_PATHS: string[] = [
   '/proc/asound',
   '/proc/acpi',
   '/proc/kcore',
@@ -210,10 +209,4 @@ const MASKED_PATHS: readonly string[] = [
   '/sys/devices/virtual/powercap',
 ];
 
-const READONLY_PATHS: readonly string[] = [
-  '/proc/bus',
-  '/proc/fs',
-  '/proc/irq',
-  '/proc/sys',
-  '/proc/sysrq-trigger',
-];
+const READONLY_PATHS: string[] = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];

@@ -16,7 +16,10 @@ export function parseResolvConf(text: string): DnsConfig {
   let searches: string[] = [];
   let options: string[] = [];
   for (const line of text.split('\n')) {
-    const [keyword, ...words] = line.replace(/[#;].*/, '').trim().split(/\s+/);
+    const [keyword, ...words] = line
+      .replace(/[#;].*/, '')
+      .trim()
+      .split(/\s+/);
     if (keyword === 'nameserver' && words[0] !== undefined) servers.push(words[0]);
     // The last line wins, as in the resolver itself.
     if (keyword === 'search' || keyword === 'domain') searches = words;
@@ -33,7 +36,9 @@ export function parseResolvConf(text: string): DnsConfig {
 export function dnsConfig(spec: PodSpec, host: DnsConfig, upstream: DnsConfig | undefined): DnsConfig {
   const base = spec.dnsPolicy === 'None' ? { servers: [], searches: [], options: [] } : forPod(spec, host, upstream);
   const { nameservers = [], searches = [], options = [] } = spec.dnsConfig ?? {};
-  const extra = options.map(({ name = '', value }) => (value === undefined || value === '' ? name : `${name}:${value}`));
+  const extra = options.map(({ name = '', value }) =>
+    value === undefined || value === '' ? name : `${name}:${value}`,
+  );
   const overridden = new Set(options.map(({ name }) => name));
   return {
     servers: unique([...base.servers, ...nameservers]).slice(0, MAX_SERVERS),

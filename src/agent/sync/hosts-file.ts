@@ -27,10 +27,7 @@ export function hostsFile(input: {
 }
 
 /** `spec.hostname`, else the pod's name; cut to what the kernel takes, without a dash or dot at the end. */
-export function hostnameOf(pod: {
-  readonly name: string;
-  readonly spec: { readonly hostname?: string };
-}): string {
+export function hostnameOf(pod: { readonly name: string; readonly spec: { readonly hostname?: string } }): string {
   const name = pod.spec.hostname === undefined || pod.spec.hostname === '' ? pod.name : pod.spec.hostname;
   return name.slice(0, 63).replace(/[-.]+$/, '');
 }
