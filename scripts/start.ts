@@ -66,15 +66,21 @@ async function ensureDaemon(): Promise<void> {
       const words = readFileSync(DAEMON_LOG, 'utf8').trimEnd().split('\n').slice(-5).join('\n');
       fail(`gantryd ended with code ${String(ended)}; its last words (${DAEMON_LOG}):\n${words}`);
     }
-    if (performance.now() - began > DAEMON_START_LIMIT_MS) fail(`gantryd does not answer on ${API_SOCKET}; see ${DAEMON_LOG}`);
+    if (performance.now() - began > DAEMON_START_LIMIT_MS)
+      fail(`gantryd does not answer on ${API_SOCKET}; see ${DAEMON_LOG}`);
     await sleep(50);
   }
-  console.log(`gantry: gantryd started in ${((performance.now() - began) / 1000).toFixed(1)} s, its log is ${DAEMON_LOG}`);
+  console.log(
+    `gantry: gantryd started in ${((performance.now() - began) / 1000).toFixed(1)} s, its log is ${DAEMON_LOG}`,
+  );
 }
 
 /** Runs a command of the CLI as a user would; its output goes to the terminal unless it is asked for. */
 function cli(args: readonly string[], capture = false): string {
-  const result = spawnSync(gantry, args, { stdio: ['ignore', capture ? 'pipe' : 'inherit', 'inherit'], encoding: 'utf8' });
+  const result = spawnSync(gantry, args, {
+    stdio: ['ignore', capture ? 'pipe' : 'inherit', 'inherit'],
+    encoding: 'utf8',
+  });
   if (result.status !== 0) fail(`'gantry ${args.join(' ')}' failed (exit code ${String(result.status)})`);
   return capture ? result.stdout : '';
 }
@@ -95,7 +101,10 @@ async function removeDirectory(directory: string): Promise<void> {
   const { SafeRemove } = await import('../src/linux/safe-remove.ts');
   const { silentLog } = await import('../src/lib/log.ts');
   await using remover = new SafeRemove();
-  await remover.remove({ signal: new AbortController().signal, log: silentLog }, { root: dirname(directory), path: directory });
+  await remover.remove(
+    { signal: new AbortController().signal, log: silentLog },
+    { root: dirname(directory), path: directory },
+  );
 }
 
 async function showPage(): Promise<void> {

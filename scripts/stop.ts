@@ -46,14 +46,17 @@ if (!(await answers())) {
   }
   fail(`gantryd (pid ${pid}) does not answer on ${API_SOCKET}; its containers are left as they are`);
 }
-const deleted = spawnSync(join(root, 'bin/gantry'), ['delete', 'pods', '--all', '--all-namespaces'], { stdio: 'inherit' });
+const deleted = spawnSync(join(root, 'bin/gantry'), ['delete', 'pods', '--all', '--all-namespaces'], {
+  stdio: 'inherit',
+});
 if (deleted.status !== 0) fail('not every pod has ended: gantryd is left running to finish it');
 const pid = daemonPid();
 if (pid === undefined) fail(`no running gantryd is named by ${PID_FILE}`);
 process.kill(pid, 'SIGTERM');
 const began = performance.now();
 while (daemonPid() !== undefined) {
-  if (performance.now() - began > END_LIMIT_MS) fail(`gantryd (pid ${pid}) has not ended within ${END_LIMIT_MS / 1000} s of SIGTERM`);
+  if (performance.now() - began > END_LIMIT_MS)
+    fail(`gantryd (pid ${pid}) has not ended within ${END_LIMIT_MS / 1000} s of SIGTERM`);
   await new Promise((resolve) => setTimeout(resolve, 50));
 }
 console.log('gantry: gantryd has ended');

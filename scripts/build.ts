@@ -1,0 +1,44 @@
+/**
+ * `npm run build`: the package that users install, in dist/: built JavaScript (Node strips no types inside node_modules), the
+ * launchers, the documents, and a package.json without what only a checkout needs.
+ */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const target = join(root, 'dist/package');
+
+interface PackageJson {
+  scripts?: Record<string, string>;
+  devDependencies?: Record<string, string>;
+  private?: boolean;
+  files?: string[];
+  [key: string]: unknown;
+}
+
+function run(program: string, args: readonly string[], cwd: string): void {
+  const { status } = spawnSync(program, args, { cwd, stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+// Our own output folder, made by this script alone.
+rmSync(join(root, 'dist'), { recursive: true, force: true });
+mkdirSync(target, { recursive: true });
+run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], root);
+for (const name of ['bin', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
+  cpSync(join(root, name), join(target, name), { recursive: true });
+}
+const {
+  scripts: _scripts,
+  devDependencies: _dev,
+  private: _private,
+  ...published
+} = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as PackageJson;
+writeFileSync(
+  join(target, 'package.json'),
+  `${JSON.stringify({ ...published, files: ['bin', 'dist', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE'] }, undefined, 2)}\n`,
+);
+run('npm', ['pack', '--pack-destination', join(root, 'dist')], target);
+console.log(`built: install it with 'npm install -g dist/gantry-${String(published['version'])}.tgz'`);
