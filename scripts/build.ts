@@ -15,7 +15,7 @@ interface PackageJson {
   devDependencies?: Record<string, string>;
   private?: boolean;
   files?: string[];
-  [key: string]: unknown;
+  version: string;
 }
 
 function run(program: string, args: readonly string[], cwd: string): void {
@@ -30,15 +30,12 @@ run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsc
 for (const name of ['bin', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
   cpSync(join(root, name), join(target, name), { recursive: true });
 }
-const {
-  scripts: _scripts,
-  devDependencies: _dev,
-  private: _private,
-  ...published
-} = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as PackageJson;
-writeFileSync(
-  join(target, 'package.json'),
-  `${JSON.stringify({ ...published, files: ['bin', 'dist', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE'] }, undefined, 2)}\n`,
-);
+const published = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as PackageJson;
+// What only a checkout needs.
+delete published.scripts;
+delete published.devDependencies;
+delete published.private;
+published.files = ['bin', 'dist', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE'];
+writeFileSync(join(target, 'package.json'), `${JSON.stringify(published, undefined, 2)}\n`);
 run('npm', ['pack', '--pack-destination', join(root, 'dist')], target);
-console.log(`built: install it with 'npm install -g dist/gantry-${String(published['version'])}.tgz'`);
+console.log(`built: install it with 'npm install -g dist/gantry-${published.version}.tgz'`);

@@ -137,5 +137,5 @@ Next, try:
   bin/gantry logs hello -c writer -f        what the writer says
   bin/gantry exec hello -c writer -- ps     a command inside
   bin/gantry explain pod hello              what happened to the pod so far, and why
-  bin/gantry delete -f ${'examples/hello.yaml'}   end it, and see that nothing is left
+  bin/gantry delete -f examples/hello.yaml   end it, and see that nothing is left
   npm stop                                  end everything, then gantryd`);
