@@ -16,6 +16,9 @@ export interface HostFacts {
   /** Our own `oom_score_adj`, and whether CAP_SYS_RESOURCE lets us go below it. */
   readonly oomScoreAdj: number;
   readonly mayLowerOomScoreAdj: boolean;
+  /** Whether swap can be limited, and huge pages: the kernel or its command line may leave either out. */
+  readonly swapAccounting: boolean;
+  readonly hugetlb: boolean;
   /** Every device node of the host's /dev, for privileged containers. */
   readonly devices: readonly OciDevice[];
 }

@@ -1,3 +1,5 @@
+import type { WaitStatus } from '../../linux/pidfd.ts';
+
 /**
  * How a process ended, as far as it can be known. Unknown is a value of its own: 0, 137 or 255 is never made up.
  */
@@ -30,17 +32,6 @@ export interface UnknownExit {
 export interface ExitRecord {
   readonly code: number;
   readonly writtenAtWallMs: number;
-}
-
-/** A wait status as the kernel keeps it (`waitpid`'s, field 52 of /proc/PID/stat, PIDFD_GET_INFO's). */
-export type WaitStatus =
-  | { readonly kind: 'exited'; readonly code: number }
-  | { readonly kind: 'signaled'; readonly signal: number; readonly coreDumped: boolean };
-
-export function decodeWaitStatus(raw: number): WaitStatus {
-  const signal = raw & 0x7f;
-  if (signal === 0) return { kind: 'exited', code: (raw >> 8) & 0xff };
-  return { kind: 'signaled', signal, coreDumped: (raw & 0x80) !== 0 };
 }
 
 const LAST_SIGNAL = 64;

@@ -1,6 +1,9 @@
-import type { Clock } from '../../lib/clock.ts';
-import { notImplemented } from '../../lib/errors.ts';
+import { watch, type FSWatcher } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { ExitLook } from './exit-look.ts';
 import type { ExitStatus } from './exit-status.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { Task } from './task.ts';
@@ -14,7 +17,7 @@ export interface ExitWatcherDeps {
   readonly oomKillCount?: (cgroupPath: string) => Promise<number>;
   /** Exactly once per armed id. */
   readonly onExit: (id: string, status: ExitStatus) => void;
-  /** At most once, after an exit had to be told without its file and the file came after all. */
+  /** At most once per id, when an exit had to be told without its exit file and the file came after all. */
   readonly onCorrection?: (id: string, status: ExitStatus) => void;
 }
 
@@ -24,24 +27,115 @@ export interface WatchedTask extends Pick<
 > {
   /** Whether we have sent it a SIGKILL (an earlier process of this Gantry included): then no OOM is to blame. */
   readonly weSentKill?: () => boolean;
+  /** The cgroup's OOM kills before this task; default 0, as a container's cgroup is its own. */
+  readonly oomKillsBefore?: number;
 }
 
-/** Watch and process table wake it, a look every second finds what nothing told (DESIGN.md, idea 5). */
-export class ExitWatcher {
-  constructor(_deps: ExitWatcherDeps) {}
-  /** Opens the watch. */
-  start(): Promise<void> {
-    throw notImplemented('');
+const LOOK_EVERY_MS = 1_000;
+
+/**
+ * Tells each armed task's exit once. The watch on the exits folder and the pidfds only wake it; what counts is what the
+ * exit file and the process table say, and a look every second finds what nothing told (DESIGN.md, idea 5).
+ */
+export class ExitWatcher implements AsyncDisposable {
+  readonly #deps: ExitWatcherDeps;
+  readonly #looks = new Map<string, ExitLook>();
+  #watcher: FSWatcher | undefined;
+  #timer: Timer | undefined;
+  #round: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(deps: ExitWatcherDeps) {
+    this.#deps = deps;
   }
-  /** From now on this task's exit is told, also one that is past. Disposing ends that. */
-  arm(_task: WatchedTask): Disposable {
-    throw notImplemented('');
+
+  /** Makes the exits folder if need be, and begins to watch. Tasks may be armed before or after. */
+  async start(): Promise<void> {
+    await mkdir(this.#deps.exitsDir, { recursive: true, mode: 0o700 });
+    this.#openWatch();
+    this.#schedule();
+    await this.look();
   }
-  /** Looks at every armed task now. */
-  look(): Promise<void> {
-    throw notImplemented('');
+
+  /** From now on this task's exit is told, also one that is past. Disposing ends that. Arming an id twice keeps the first. */
+  arm(task: WatchedTask): Disposable {
+    let look = this.#looks.get(task.id);
+    if (look === undefined) {
+      look = new ExitLook(this.#deps, task);
+      this.#looks.set(task.id, look);
+      look.wake();
+    }
+    const armed = look;
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#looks.get(task.id) === armed) this.#looks.delete(task.id);
+        armed.close();
+      },
+    };
   }
-  close(): Promise<void> {
-    throw notImplemented('');
+
+  /** Looks at every armed task now; resolves when all have been looked at. */
+  async look(): Promise<void> {
+    await Promise.all([...this.#looks.values()].map((look) => look.look()));
+  }
+
+  /** How many tasks are armed and have not ended. */
+  get size(): number {
+    return [...this.#looks.values()].filter((look) => !look.told).length;
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#closeWatch();
+    for (const look of this.#looks.values()) look.close();
+    this.#looks.clear();
+    await this.#round;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #openWatch(): void {
+    try {
+      this.#watcher = watch(this.#deps.exitsDir, { persistent: false }, (_event, name) => {
+        if (name === null) void this.look();
+        // conmon writes `<id>.<random>` and renames it: only the whole name is an id.
+        else this.#looks.get(name)?.wake();
+      });
+      this.#watcher.on('error', (error) => {
+        this.#deps.log.warn({ error: messageOf(error) }, 'watch on exit files lost');
+        this.#closeWatch();
+      });
+    } catch (error) {
+      this.#deps.log.warn({ error: messageOf(error) }, 'exit files cannot be watched: looked at every second instead');
+    }
+  }
+
+  #closeWatch(): void {
+    this.#watcher?.close();
+    this.#watcher = undefined;
+  }
+
+  #schedule(): void {
+    this.#timer = this.#deps.clock.after(LOOK_EVERY_MS, () => {
+      this.#round = this.#lookRound().finally(() => {
+        this.#round = undefined;
+        if (!this.#closed) this.#schedule();
+      });
+    });
+  }
+
+  async #lookRound(): Promise<void> {
+    try {
+      await readdir(this.#deps.exitsDir);
+    } catch {
+      // Somebody has removed it: the watch is on nothing.
+      await mkdir(this.#deps.exitsDir, { recursive: true, mode: 0o700 }).catch(() => undefined);
+      this.#closeWatch();
+    }
+    if (!this.#closed && this.#watcher === undefined) this.#openWatch();
+    await this.look();
   }
 }

@@ -1,36 +1,30 @@
-import type { WaitStatus } from './exit-status.ts';
-import type { Op } from '../../lib/abort.ts';
+import { openPidfd, type WaitStatus } from '../../linux/pidfd.ts';
+import type { PidfdWatcher } from '../../linux/pidfd-watcher.ts';
+import { processIdentity, type ProcessKey } from '../../linux/procfs.ts';
 
-/** A process for as long as this boot lasts. */
-export interface ProcessIdentity {
-  readonly pid: number;
-  /** Field 22 of /proc/PID/stat. */
-  readonly startTimeTicks: number;
-}
-
-export interface ProcessView extends ProcessIdentity {
+export interface ProcessView extends ProcessKey {
   /** One letter, as in /proc/PID/stat: `Z` is dead and not reaped. */
   readonly state: string;
-  /** Raw wait status (field 52); says something only for a `Z`. */
+  /** Raw wait status, of a `Z` only. */
   readonly exitCode?: number;
 }
 
-/** What this room needs of the process table; `linux/procfs` and `linux/pidfd` have it. */
+/** What this room needs of the process table. */
 export interface ProcessTable {
   view(pid: number): Promise<ProcessView | undefined>;
-  /** Sends through a pidfd whose start time was compared. False: the process is gone (or is another one now). */
-  signal(identity: ProcessIdentity, signal: number): Promise<boolean>;
-  /** Calls back once when the process ends; at once when it has. `status` where the kernel can still tell. */
-  watch(identity: ProcessIdentity, onExit: (status: WaitStatus | undefined) => void): Disposable;
+  /** Sends through a pidfd whose start time was compared. False: the process is gone, or is another one now. */
+  signal(key: ProcessKey, signal: number): Promise<boolean>;
+  /** Calls back once when the process ends; soon when it has. `status` where the kernel can still tell. */
+  watch(key: ProcessKey, onExit: (status: WaitStatus | undefined) => void): Disposable;
 }
 
-/** What this room needs of the cgroups; `linux/cgroups` has it. Paths are below the cgroup mounts. */
-export interface TaskCgroups {
-  create(path: string): Promise<void>;
-  moveProcess(path: string, pid: number): Promise<void>;
-  procs(path: string, recursive: boolean): Promise<number[]>;
-  /** SIGKILL to everything in it and below. */
-  killAll(op: Op, path: string): Promise<void>;
-  remove(op: Op, path: string): Promise<void>;
-  oomKillCount(path: string): Promise<number>;
+export function linuxProcessTable(watcher: PidfdWatcher): ProcessTable {
+  return {
+    view: processIdentity,
+    signal: (key, signal) => {
+      using pidfd = openPidfd(key);
+      return Promise.resolve(pidfd?.signal(signal) ?? false);
+    },
+    watch: (key, onExit) => watcher.watch(key, onExit),
+  };
 }

@@ -1,0 +1,70 @@
+import { access, lstat, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { capabilitiesOfMask } from './capabilities.ts';
+import type { HostFacts } from './container-spec-input.ts';
+import { deviceNode } from './devices.ts';
+import type { OciDevice } from './spec.ts';
+
+/** What this process may do and what this host has. Once at start. */
+export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
+  const status = await readFile('/proc/self/status', 'utf8');
+  const mask = (name: string): string => new RegExp(`^${name}:\\s*([0-9a-f]+)$`, 'm').exec(status)?.[1] ?? '0';
+  const own = capabilitiesOfMask(mask('CapEff'));
+  const lastCapability = Number((await readFile('/proc/sys/kernel/cap_last_cap', 'utf8')).trim());
+  return {
+    cgroupMode: cgroups.mode,
+    boundingCapabilities: capabilitiesOfMask(mask('CapBnd')).slice(0, lastCapability + 1),
+    oomScoreAdj: Number((await readFile('/proc/self/oom_score_adj', 'utf8')).trim()),
+    mayLowerOomScoreAdj: own.includes('CAP_SYS_RESOURCE'),
+    swapAccounting: await hasSwapAccounting(cgroups),
+    hugetlb: [...cgroups.v1.flatMap((tree) => tree.controllers), ...unifiedControllers(cgroups)].includes('hugetlb'),
+    devices: await hostDevices('/dev'),
+  };
+}
+
+/** On a hybrid layout a controller of the v2 tree is out of the OCI runtime's reach. */
+function unifiedControllers(cgroups: CgroupHost): readonly string[] {
+  return cgroups.mode === 'v2' ? (cgroups.unified?.controllers ?? []) : [];
+}
+
+async function hasSwapAccounting(cgroups: CgroupHost): Promise<boolean> {
+  if (cgroups.mode === 'v2') {
+    const root = cgroups.unified?.mountPoint;
+    if (root === undefined) return false;
+    // The root has no such file; every cgroup below it has, or none.
+    for (const entry of await readdir(root, { withFileTypes: true })) {
+      if (entry.isDirectory() && (await exists(join(root, entry.name, 'memory.swap.max')))) return true;
+    }
+    return false;
+  }
+  const memory = cgroups.v1.find((tree) => tree.controllers.includes('memory'));
+  return memory !== undefined && (await exists(join(memory.mountPoint, 'memory.memsw.limit_in_bytes')));
+}
+
+/** What a container has of its own there; `.lxc` and `.lxd-mounts` hold other runtimes' files. */
+const NOT_HOST_DEVICES = new Set(['pts', 'shm', 'fd', 'mqueue', 'console', '.lxc', '.lxd-mounts', '.udev']);
+
+async function hostDevices(directory: string): Promise<OciDevice[]> {
+  const devices: OciDevice[] = [];
+  for (const entry of await readdir(directory, { withFileTypes: true })) {
+    if (NOT_HOST_DEVICES.has(entry.name)) continue;
+    const path = join(directory, entry.name);
+    if (entry.isDirectory()) {
+      devices.push(...(await hostDevices(path).catch(() => [])));
+    } else if (entry.isCharacterDevice() || entry.isBlockDevice()) {
+      // It may be unplugged while we read.
+      const stats = await lstat(path).catch(() => undefined);
+      const device = stats === undefined ? undefined : deviceNode(path, stats);
+      if (device !== undefined) devices.push(device);
+    }
+  }
+  return devices;
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await access(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,91 @@
+import { invalidArgument } from '../../lib/errors.ts';
+import type { DeviceInput, HostFacts, ResourcesInput } from './container-spec-input.ts';
+import type { OciDevice, OciDeviceRule, OciResources } from './spec.ts';
+
+/** Limits in the OCI's shape. Zero or absent means not limited, as in the CRI. */
+export function containerResources(
+  host: HostFacts,
+  input: ResourcesInput = {},
+  deviceRules: readonly OciDeviceRule[] = [],
+): OciResources {
+  const cpu = compact({
+    shares: positive(input.cpuShares),
+    // -1 is the kernel's word for no quota.
+    quota: input.cpuQuotaUs === 0 ? undefined : input.cpuQuotaUs,
+    period: positive(input.cpuPeriodUs),
+    cpus: nonEmpty(input.cpusetCpus),
+    mems: nonEmpty(input.cpusetMems),
+  });
+  const limit = positive(input.memoryLimitBytes);
+  const memory = compact({
+    limit,
+    // Without swap accounting the file is not there, and with -1 or more than the limit nothing would be limited anyway.
+    swap: host.swapAccounting && limit !== undefined ? nonZero(input.memorySwapLimitBytes) : undefined,
+  });
+  const hugepages = host.hugetlb
+    ? (input.hugepageLimits ?? []).map(({ pageSize, limitBytes }) => ({ pageSize, limit: limitBytes }))
+    : [];
+  const unified = Object.keys(input.unified ?? {}).length > 0 ? input.unified : undefined;
+  if (unified !== undefined && host.cgroupMode !== 'v2') {
+    throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);
+  }
+  const pids = positive(input.pidsLimit);
+  return compact({
+    devices: deviceRules,
+    cpu: Object.keys(cpu).length > 0 ? cpu : undefined,
+    memory: Object.keys(memory).length > 0 ? memory : undefined,
+    pids: pids === undefined ? undefined : { limit: pids },
+    hugepageLimits: hugepages.length > 0 ? hugepages : undefined,
+    unified,
+  });
+}
+
+/** Below our own value only where we may go there: else the OCI runtime fails outright (PARTS.md 9). */
+export function clampOomScoreAdj(host: HostFacts, wanted: number | undefined): number | undefined {
+  if (wanted === undefined) return undefined;
+  const bounded = Math.max(-1000, Math.min(1000, wanted));
+  return host.mayLowerOomScoreAdj ? bounded : Math.max(bounded, host.oomScoreAdj);
+}
+
+/** The nodes that a container gets besides the OCI runtime's own (null, zero, tty …), and what it may do with them. */
+export function containerDevices(
+  host: HostFacts,
+  privileged: boolean,
+  devices: readonly DeviceInput[] = [],
+): { readonly nodes: readonly OciDevice[]; readonly rules: readonly OciDeviceRule[] } {
+  if (privileged) return { nodes: host.devices, rules: [{ allow: true, access: 'rwm' }] };
+  const rules: OciDeviceRule[] = [{ allow: false, access: 'rwm' }];
+  const nodes: OciDevice[] = [];
+  for (const { containerPath, device, permissions } of devices) {
+    if (!/^[rwm]{1,3}$/.test(permissions)) {
+      throw invalidArgument(`device ${containerPath}: permissions ${JSON.stringify(permissions)}: only r, w and m`);
+    }
+    nodes.push({ ...device, path: containerPath });
+    if (device.type !== 'c' && device.type !== 'b') continue;
+    rules.push({
+      allow: true,
+      type: device.type,
+      major: device.major,
+      minor: device.minor,
+      access: permissions,
+    });
+  }
+  return { nodes, rules };
+}
+
+function positive(value: number | undefined): number | undefined {
+  return value !== undefined && value > 0 ? value : undefined;
+}
+
+function nonZero(value: number | undefined): number | undefined {
+  return value === 0 ? undefined : value;
+}
+
+function nonEmpty(value: string | undefined): string | undefined {
+  return value === '' ? undefined : value;
+}
+
+/** Without the members that are undefined: an OCI runtime takes `null` and absence for different things. */
+function compact<T extends object>(value: T): T {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== undefined)) as T;
+}

@@ -1,0 +1,141 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import { GantryError, internal, invalidArgument, messageOf, withContext } from '../../lib/errors.ts';
+import { classifyRuntimeError } from '../oci/runtime-error.ts';
+import { bundleFiles, socketName, socketsFit } from './bundle-files.ts';
+import { spawnConmon, type ConmonProcess, type SyncMessage } from './conmon.ts';
+import { deleteTask } from './delete-task.ts';
+import type { ProcessKey } from '../../linux/procfs.ts';
+import type { TaskContext } from './task-context.ts';
+import type { CreateTaskRequest, Task } from './task.ts';
+
+/** Undoing a failed create: an OCI delete of a half-made container and the monitor's end, on a slow disk too. */
+const UNDO_MS = 60_000;
+
+/**
+ * Makes the container and its monitor; the container's own command does not run yet. If that fails, what was made is
+ * gone again (or named in the error's details) and the error says why in the OCI runtime's own words; a missing command is NotFound.
+ */
+export async function createTask(op: Op, context: TaskContext, request: CreateTaskRequest): Promise<Task> {
+  if (!socketsFit(context.socketsDir)) {
+    throw invalidArgument(`state folder ${context.stateDir}: too long for the path of a socket below it`);
+  }
+  const files = bundleFiles(request.bundleDir);
+  await mkdir(context.exitsDir, { recursive: true, mode: 0o700 });
+  await mkdir(context.socketsDir, { recursive: true, mode: 0o700 });
+  await writeFile(files.config, JSON.stringify(request.oci), { mode: 0o600 });
+  let monitor: ConmonProcess | undefined;
+  try {
+    monitor = await spawnConmon({
+      path: context.conmon,
+      args: createArguments(context, request),
+      // Not `/`: conmon leaves a file `oom` in its working directory.
+      cwd: request.bundleDir,
+    });
+    if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+    monitor.release();
+    const message = await monitor.nextMessage(op);
+    const pid = await createdPid(context, request, monitor, message);
+    await raceSignal(monitor.exited, op.signal);
+    const conmon = await identityInFile(context, files.conmonPidFile, 'monitor');
+    const init = await identityOf(context, pid, 'container');
+    return {
+      id: request.id,
+      pid: init.pid,
+      startTimeTicks: init.startTimeTicks,
+      conmonPid: conmon.pid,
+      conmonStartTimeTicks: conmon.startTimeTicks,
+      bundleDir: request.bundleDir,
+      cgroupPath: request.cgroupPath,
+      ...(request.logPath === undefined ? {} : { logPath: request.logPath }),
+      terminal: request.terminal,
+      runtime: context.runtime.location,
+    };
+  } catch (error) {
+    throw await undo(op, context, request, error);
+  } finally {
+    monitor?.letGo();
+  }
+}
+
+function createArguments(context: TaskContext, request: CreateTaskRequest): string[] {
+  const files = bundleFiles(request.bundleDir);
+  const { runtime } = context;
+  return [
+    ...['--api-version', '1'],
+    ...['--cid', request.id, '--cuuid', socketName(request.id), '--name', request.id],
+    ...['--runtime', runtime.path, '--bundle', request.bundleDir],
+    ...['--container-pidfile', files.pidFile, '--conmon-pidfile', files.conmonPidFile],
+    ...['--log-path', request.logPath === undefined ? 'off' : `k8s-file:${request.logPath}`],
+    ...['--exit-dir', context.exitsDir, '--socket-dir-path', context.socketsDir],
+    ...['--log-level', 'error'],
+    // An fsync of the log would hold the exit file back, for seconds on a busy disk.
+    '--no-sync-log',
+    ...['--runtime-arg', `--root=${runtime.root}`],
+    ...['--runtime-arg', `--log=${files.runtimeLog}`, '--runtime-arg', '--log-format=json'],
+    ...(request.terminal ? ['--terminal'] : []),
+    ...(request.stdin ? ['--stdin'] : []),
+    ...(request.stdin && !request.stdinOnce ? ['--leave-stdin-open'] : []),
+  ];
+}
+
+async function createdPid(
+  context: TaskContext,
+  request: CreateTaskRequest,
+  monitor: ConmonProcess,
+  message: SyncMessage | undefined,
+): Promise<number> {
+  if (message !== undefined && message.data > 0) return message.data;
+  const log = await textOf(bundleFiles(request.bundleDir).runtimeLog);
+  for (const words of [message?.message, log, monitor.stderr()]) {
+    if (words !== undefined && words.trim() !== '') throw classifyRuntimeError(context.runtime.name, 'create', words);
+  }
+  throw internal(`${context.runtime.name} create: the monitor ended without a word`);
+}
+
+async function identityInFile(context: TaskContext, path: string, what: string): Promise<ProcessKey> {
+  const pid = Number((await textOf(path)).trim());
+  if (!Number.isSafeInteger(pid) || pid <= 0) throw internal(`the ${what} left no pid in ${path}`);
+  return await identityOf(context, pid, what);
+}
+
+async function identityOf(context: TaskContext, pid: number, what: string): Promise<ProcessKey> {
+  const view = await context.processes.view(pid);
+  if (view === undefined) throw internal(`the ${what}'s process ${String(pid)} ended before it could be looked at`);
+  return { pid, startTimeTicks: view.startTimeTicks };
+}
+
+async function textOf(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** The caller's deadline may have passed: undoing has its own. */
+async function undo(op: Op, context: TaskContext, request: CreateTaskRequest, error: unknown): Promise<unknown> {
+  try {
+    await detached(op.log, context.clock, UNDO_MS, 'undo create', (fresh) =>
+      deleteTask(
+        fresh,
+        context,
+        {
+          id: request.id,
+          bundleDir: request.bundleDir,
+          cgroupPath: request.cgroupPath,
+          runtime: context.runtime.location,
+        },
+        { force: true },
+      ),
+    );
+    return error;
+  } catch (failure) {
+    op.log.warn({ containerId: request.id, error: messageOf(failure) }, 'a failed create could not be undone');
+    const whole = withContext('create', error);
+    return new GantryError(whole.kind, messageOf(error), {
+      cause: error,
+      details: { ...whole.details, leftBehind: messageOf(failure) },
+    });
+  }
+}

@@ -1,0 +1,138 @@
+import { readdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { deadlineExceeded, errnoOf, failedPrecondition } from '../../lib/errors.ts';
+import { OciRuntime } from '../oci/oci-runtime.ts';
+import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
+import { findMakers } from './find-makers.ts';
+import { isAlive, waitGone } from './process-end.ts';
+import type { ProcessKey } from '../../linux/procfs.ts';
+import type { TaskContext } from './task-context.ts';
+import type { Task } from './task.ts';
+
+/** A task, or what is known of one whose create was cut off: then its processes are looked for. */
+export type TaskRemains = Pick<Task, 'id' | 'bundleDir' | 'cgroupPath' | 'runtime'> &
+  Partial<Pick<Task, 'pid' | 'startTimeTicks' | 'conmonPid' | 'conmonStartTimeTicks'>>;
+
+/** SIGKILL takes effect at once but for a process in state D. */
+const KILL_WAIT_MS = 10_000;
+/** A monitor ends by itself within milliseconds of its container, unless it is stopped or its log's disk hangs. */
+const MONITOR_WAIT_MS = 2_000;
+
+const SIGKILL = 9;
+
+/**
+ * Removes a task step by step, and looks after each step whether it is so: "not found" from one layer proves nothing
+ * about the next (FAILURES.md rows 2 and 3). Every step may have been done before; call it again until it returns.
+ * The bundle folder itself and the exit file stay.
+ */
+export async function deleteTask(
+  op: Op,
+  context: TaskContext,
+  task: TaskRemains,
+  options: { readonly force?: boolean } = {},
+): Promise<void> {
+  const monitor = identity(task.conmonPid, task.conmonStartTimeTicks);
+  // A create that was cut off may still be at work, and would make anew what is deleted here.
+  if (monitor === undefined) await killAndWait(op, context, task, await findMakers(context.processes, task));
+  await endProcesses(op, context, task, options.force === true);
+  await deleteFromRuntime(op, task);
+  if (monitor !== undefined) await endMonitor(op, context, task, monitor);
+  for (const name of BUNDLE_LEFTOVERS) await unlinkIfThere(join(task.bundleDir, name));
+  await unlinkIfThere(join(context.socketsDir, socketName(task.id)));
+  await context.cgroups.remove(op, task.cgroupPath);
+}
+
+async function endProcesses(op: Op, context: TaskContext, task: TaskRemains, force: boolean): Promise<void> {
+  const init = identity(task.pid, task.startTimeTicks) ?? (await initOfPidFile(context, task));
+  if (init !== undefined && (await isAlive(context.processes, init))) {
+    // BEHAVIOUR.md J50.
+    if (!force) throw failedPrecondition(`task ${task.id}: must be stopped before deletion: process ${init.pid} runs`);
+    context.onKillSent?.(task.id);
+    await context.processes.signal(init, SIGKILL);
+  }
+  // What a shared or host PID namespace left alive, and what an exec started (FAILURES.md row 29).
+  await context.cgroups.killAll(op, task.cgroupPath);
+  if (init !== undefined) await mustEnd(op, context, task, init);
+}
+
+/** Only believed while the process is one of this container's cgroup: a pid alone may be anybody's. */
+async function initOfPidFile(context: TaskContext, task: TaskRemains): Promise<ProcessKey | undefined> {
+  const pid = await pidInFile(bundleFiles(task.bundleDir).pidFile);
+  if (pid === undefined) return undefined;
+  const view = await context.processes.view(pid);
+  const members = await context.cgroups.procs(task.cgroupPath, true);
+  return view !== undefined && members.includes(pid) ? view : undefined;
+}
+
+async function deleteFromRuntime(op: Op, task: TaskRemains): Promise<void> {
+  const runtime = new OciRuntime(task.runtime);
+  await runtime.delete(op, task.id, { force: true });
+  // A torn state file makes the runtime deny the container and keep its folder, which blocks the id for ever.
+  const stateDir = join(task.runtime.root, task.id);
+  for (const entry of await entriesOf(stateDir)) await unlinkIfThere(join(stateDir, entry));
+  await rmdirIfThere(stateDir);
+}
+
+async function endMonitor(op: Op, context: TaskContext, task: TaskRemains, monitor: ProcessKey): Promise<void> {
+  if (await waitGone(op, context.clock, context.processes, monitor, MONITOR_WAIT_MS)) return;
+  op.log.warn({ containerId: task.id, conmonPid: monitor.pid }, 'monitor outlives its container: killed');
+  await killAndWait(op, context, task, [monitor]);
+}
+
+async function killAndWait(
+  op: Op,
+  context: TaskContext,
+  task: TaskRemains,
+  identities: readonly ProcessKey[],
+): Promise<void> {
+  for (const process of identities) await context.processes.signal(process, SIGKILL);
+  for (const process of identities) await mustEnd(op, context, task, process);
+}
+
+async function mustEnd(op: Op, context: TaskContext, task: TaskRemains, process: ProcessKey): Promise<void> {
+  if (await waitGone(op, context.clock, context.processes, process, KILL_WAIT_MS)) return;
+  const state = (await context.processes.view(process.pid))?.state ?? '?';
+  throw deadlineExceeded(`task ${task.id}: process ${process.pid} does not die of SIGKILL (state ${state})`, {
+    details: { pid: process.pid, state },
+  });
+}
+
+function identity(pid: number | undefined, startTimeTicks: number | undefined): ProcessKey | undefined {
+  return pid === undefined || startTimeTicks === undefined ? undefined : { pid, startTimeTicks };
+}
+
+async function pidInFile(path: string): Promise<number | undefined> {
+  try {
+    const pid = Number((await readFile(path, 'utf8')).trim());
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function entriesOf(directory: string): Promise<string[]> {
+  try {
+    return await readdir(directory);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function unlinkIfThere(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno !== 'ENOENT' && errno !== 'ENOTDIR') throw error;
+  }
+}
+
+async function rmdirIfThere(path: string): Promise<void> {
+  try {
+    await rmdir(path);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}

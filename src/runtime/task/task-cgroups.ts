@@ -1,0 +1,44 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf } from '../../lib/errors.ts';
+import type { Cgroups } from '../../linux/cgroups.ts';
+
+/** What this room needs of the cgroups. Paths are below the cgroup mounts; one that is not there holds nothing. */
+export interface TaskCgroups {
+  /** A cgroup for some of the processes of its parent, without limits of its own. */
+  createSubgroup(path: string): Promise<void>;
+  moveProcess(path: string, pid: number): Promise<void>;
+  procs(path: string, recursive: boolean): Promise<number[]>;
+  /** SIGKILL to everything in it and below, until nothing is left. */
+  killAll(op: Op, path: string): Promise<void>;
+  /** With what is below it. Unavailable while processes are in it. */
+  remove(op: Op, path: string): Promise<void>;
+}
+
+export function linuxTaskCgroups(cgroups: Cgroups): TaskCgroups {
+  return {
+    createSubgroup: (path) => createSubgroup(cgroups, path),
+    moveProcess: (path, pid) => cgroups.moveProcess(path, pid),
+    procs: (path, recursive) => cgroups.procs(path, recursive),
+    killAll: (op, path) => cgroups.killAll(op, path),
+    remove: (op, path) => cgroups.remove(op, path),
+  };
+}
+
+/**
+ * On v2 a bare directory: handing controllers down from a cgroup that has processes would turn it into a threaded
+ * domain, whose children take no process.
+ */
+async function createSubgroup(cgroups: Cgroups, path: string): Promise<void> {
+  const { mode, unified } = cgroups.host;
+  if (mode !== 'v2' || unified === undefined) {
+    await cgroups.create(path);
+    return;
+  }
+  try {
+    await mkdir(join(unified.mountPoint, path));
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
+  }
+}

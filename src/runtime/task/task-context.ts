@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import type { Clock } from '../../lib/clock.ts';
+import type { OciRuntime } from '../oci/oci-runtime.ts';
+import type { ProcessTable } from './process-table.ts';
+import type { TaskCgroups } from './task-cgroups.ts';
+
+export interface TaskServiceDeps {
+  readonly clock: Clock;
+  readonly processes: ProcessTable;
+  readonly cgroups: TaskCgroups;
+  /** For new tasks; an older task keeps the one that made it. */
+  readonly runtime: OciRuntime;
+  /** Path of conmon. */
+  readonly conmon: string;
+  /** Cgroup leaf that the monitors are put in before they start anything; absent: they stay in the daemon's. */
+  readonly monitorCgroup?: string;
+  /** Exit files, on a disk that survives a reboot: `<root>/exits`. */
+  readonly exitsDir: string;
+  /** Volatile, and at most 66 bytes long (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
+  readonly stateDir: string;
+  /** Tells from a boot's life what was killed by us: persisted by the caller if it must outlive this process. */
+  readonly onKillSent?: (id: string) => void;
+}
+
+export interface TaskContext extends TaskServiceDeps {
+  readonly socketsDir: string;
+  readonly execDir: string;
+}
+
+export function taskContext(deps: TaskServiceDeps): TaskContext {
+  return { ...deps, socketsDir: join(deps.stateDir, 'socks'), execDir: join(deps.stateDir, 'exec') };
+}
