@@ -7,6 +7,8 @@ import type { RecordCodec, RecordStore, StoredRecord } from './record-store.ts';
 /** The image as it was when the container was made: it may be pulled anew or removed while the container lives. */
 export interface ContainerImage {
   readonly id: string;
+  /** What people call it: a tag where it has one. */
+  readonly shown: string;
   /** A digest reference where the image has one, else its id: CRI's `image_ref`. */
   readonly ref: string;
   readonly diffIds: readonly string[];

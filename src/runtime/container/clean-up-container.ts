@@ -1,0 +1,49 @@
+import { withDeadline, type Op } from '../../lib/abort.ts';
+import { joinErrors } from '../../lib/errors.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { containerOwner } from '../store/owners.ts';
+import { subjectOf } from './subject.ts';
+
+/**
+ * One budget for each step, so that a runtime that is slow to delete leaves the unmount its time (FAILURES.md row 4).
+ * Order matters: the process first, then what it used.
+ */
+const STEPS = [
+  { what: 'task and monitor', kinds: ['task'], timeoutMs: 60_000 },
+  { what: 'root file system', kinds: ['rootfs'], timeoutMs: 30_000 },
+  { what: 'bundle', kinds: ['bundle'], timeoutMs: 30_000 },
+] as const;
+
+const WHOLE_TIMEOUT_MS = 150_000;
+
+/**
+ * Deletes the task of a container that has ended, its monitor, cgroup, mounts and bundle; the writable layer stays until the
+ * container is removed. Its exit has been recorded before and waits for none of this (DESIGN.md, idea 2). Idempotent
+ * and resumable; one at a time per container, later callers join. Throws while something is left.
+ */
+export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> {
+  return rt.cleanups.run(id, async () => {
+    const record = rt.containers.get(id);
+    if (record === undefined || !hasLeftovers(rt, id)) return;
+    const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released' };
+    const run = (op: Op): Promise<void> =>
+      recordStep(rt, subjectOf(rt, record.meta), words, () => releaseAfterExit(op, rt, id));
+    await rt.lanes.enqueue(id, { name: 'clean up after the exit', timeoutMs: WHOLE_TIMEOUT_MS, run });
+  });
+}
+
+export function hasLeftovers(rt: Pick<RuntimeContext, 'ledger'>, id: string): boolean {
+  const kinds: readonly string[] = STEPS.flatMap((step) => [...step.kinds]);
+  return rt.ledger.entriesOf(containerOwner(id)).some((entry) => kinds.includes(entry.kind));
+}
+
+/** The steps themselves, for those who are in the container's lane already. */
+export async function releaseAfterExit(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  for (const { what, kinds, timeoutMs } of STEPS) {
+    await withDeadline(op, rt.clock, timeoutMs, `releasing the ${what} of container ${id}`, async (stepOp) => {
+      const failures = await rt.ledger.release(stepOp, containerOwner(id), rt.releasers, kinds);
+      if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+    });
+  }
+}

@@ -1,0 +1,118 @@
+import { join } from 'node:path';
+import { ContainerConfig, type CreateContainerRequest, type CreateContainerResponse } from '../../cri/gen/api.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
+import { newContainerId } from '../../lib/ids.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { takesContainers } from '../sandbox/state.ts';
+import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
+import { containerOwner } from '../store/owners.ts';
+import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { newContainerStatus, transition } from './state.ts';
+import { effectiveStopSignal } from './stop-signal.ts';
+import { subjectOf } from './subject.ts';
+import { undoCreate } from './undo-create.ts';
+
+/** An overlay's two folders take no time; a disk under pressure takes some. */
+const CREATE_TIMEOUT_MS = 120_000;
+
+/**
+ * Makes the record and the writable layer. Nothing runs yet: the OCI runtime's create belongs to StartContainer. A repeated
+ * call joins the one that runs, or gets what it made; what fails is undone.
+ * Throws NotFound (sandbox, image), FailedPrecondition (sandbox not READY), InvalidArgument, AlreadyExists.
+ */
+export async function createContainer(
+  op: Op,
+  rt: RuntimeContext,
+  { podSandboxId, config }: CreateContainerRequest,
+): Promise<CreateContainerResponse> {
+  if (config === undefined) throw invalidArgument('CreateContainer: no configuration');
+  const sandbox = sandboxOf(rt, podSandboxId);
+  const id = newContainerId();
+  const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };
+  // Everything about the configuration that can be wrong is found now and not at the start.
+  await rt.specs.check(meta, sandbox.meta);
+  const fingerprint = fingerprintOf(config);
+  const made = rt.containerNames.reserve({
+    name: meta.facts.name,
+    id,
+    fingerprint,
+    make: () => {
+      const run = (laneOp: Op): Promise<string> => makeContainer(laneOp, rt, meta);
+      return rt.lanes.enqueue(id, { name: 'create the container', timeoutMs: CREATE_TIMEOUT_MS, run });
+    },
+    keepsName: (given) => rt.containers.get(given) !== undefined,
+    reuse: (given) => reusable(rt, given, fingerprint),
+    describe: (given) => rt.containers.get(given)?.status.state.kind,
+  });
+  const containerId = await raceSignal(made, op.signal);
+  rt.answered.add(containerId);
+  return { containerId };
+}
+
+function fingerprintOf(config: ContainerConfig): string {
+  return Buffer.from(ContainerConfig.encode(config).finish()).toString('base64');
+}
+
+/** CREATED, untouched, and its maker never got an answer. */
+function reusable(rt: RuntimeContext, id: string, fingerprint: string): string | undefined {
+  const record = rt.containers.get(id);
+  if (record === undefined || rt.answered.has(id)) return undefined;
+  const { state, start, removing } = record.status;
+  if (state.kind !== 'created' || start !== undefined || removing !== undefined) return undefined;
+  return fingerprintOf(record.meta.config) === fingerprint ? id : undefined;
+}
+
+function sandboxOf(rt: RuntimeContext, podSandboxId: string): SandboxRecord {
+  const id = rt.sandboxes.resolve(podSandboxId);
+  const sandbox = id === undefined ? undefined : rt.sandboxes.get(id);
+  if (sandbox === undefined || sandbox.status.state.kind === 'starting')
+    throw notFound(`sandbox ${podSandboxId} not found`);
+  if (!takesContainers(sandbox.status)) throw failedPrecondition(`sandbox ${podSandboxId} is not ready`);
+  return sandbox;
+}
+
+function decideFacts(rt: RuntimeContext, sandbox: SandboxRecord, id: string, config: ContainerConfig): ContainerFacts {
+  const { metadata } = config;
+  if (metadata === undefined || metadata.name === '')
+    throw invalidArgument('the container configuration has no metadata.name');
+  const reference = config.image?.image ?? '';
+  if (reference === '') throw invalidArgument('the container configuration has no image');
+  const image = rt.images.find(reference);
+  if (image === undefined) throw notFound(`image ${reference} is not here: pull it first`);
+  const { repoTags, repoDigests, stopSignal, ...kept } = image;
+  const { logDirectory } = sandbox.meta.config;
+  return {
+    name: `${sandbox.meta.id}/${metadata.name}/${String(metadata.attempt)}`,
+    sandboxId: sandbox.meta.id,
+    image: { ...kept, shown: repoTags[0] ?? reference, ref: repoDigests[0] ?? image.id },
+    stopSignal: effectiveStopSignal(config.stopSignal, stopSignal),
+    cgroupPath: join(sandbox.meta.facts.cgroupPath, id),
+    ...(logDirectory === '' || config.logPath === '' ? {} : { logPath: join(logDirectory, config.logPath) }),
+  };
+}
+
+async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): Promise<string> {
+  const { id, facts } = meta;
+  const words = { what: 'container.create', message: `container created from ${facts.image.shown}` };
+  try {
+    await recordStep(rt, subjectOf(rt, meta), words, async () => {
+      await rt.containers.insert(meta, newContainerStatus(rt.clock.wallMs()));
+      await rt.ledger.acquire(containerOwner(id), { kind: 'snapshot', key: id, volatile: false }, () =>
+        rt.snapshots.prepare(op, id, facts.image.diffIds),
+      );
+      op.signal.throwIfAborted();
+      // The world may have changed meanwhile: a stop does not see a container that is still being made.
+      const now = rt.sandboxes.get(facts.sandboxId);
+      if (now === undefined || !takesContainers(now.status)) {
+        throw failedPrecondition(`sandbox ${facts.sandboxId} is not ready any more`);
+      }
+      await rt.containers.update(id, (status) => transition(status, { kind: 'created' }));
+    });
+    return id;
+  } catch (error) {
+    await undoCreate(rt, id, error);
+    throw error;
+  }
+}

@@ -1,0 +1,66 @@
+import type { RemoveContainerRequest, RemoveContainerResponse } from '../../cri/gen/api.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { joinErrors } from '../../lib/errors.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { containerOwner } from '../store/owners.ts';
+import { releaseAfterExit } from './clean-up-container.ts';
+import { transition } from './state.ts';
+import { endContainer } from './stop-container.ts';
+import { subjectOf } from './subject.ts';
+
+const REMOVE_TIMEOUT_MS = 180_000;
+
+/**
+ * Ends the container if it runs, releases all that it holds (the writable layer, too) and forgets it. Removing what is unknown is
+ * a success (CRI: idempotent). Durable once asked for: it is finished even if the caller leaves or we are restarted.
+ */
+export async function removeContainer(
+  op: Op,
+  rt: RuntimeContext,
+  { containerId }: RemoveContainerRequest,
+): Promise<RemoveContainerResponse> {
+  const id = rt.containers.resolve(containerId);
+  if (id !== undefined) await raceSignal(removeContainerById(op, rt, id, 'RemoveContainer was called'), op.signal);
+  return {};
+}
+
+export function removeContainerById(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
+  return rt.removals.run(id, () => remove(op, rt, id, reason));
+}
+
+async function remove(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
+  const record = rt.containers.get(id);
+  if (record === undefined) return;
+  const subject = subjectOf(rt, record.meta);
+  try {
+    await rt.containers.update(id, (status) =>
+      transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
+    );
+    if (record.status.state.kind === 'creating') rt.lanes.abortRunning(id, reason);
+    await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
+      await endContainer(op, rt, id, reason);
+      const run = (laneOp: Op): Promise<void> => forget(laneOp, rt, id);
+      await rt.lanes.enqueue(id, { name: 'remove the container', timeoutMs: REMOVE_TIMEOUT_MS, run });
+    });
+  } catch (error) {
+    if (rt.containers.get(id) === undefined) return;
+    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'container-removal' }, error);
+    throw error;
+  }
+}
+
+async function forget(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const record = rt.containers.get(id);
+  if (record === undefined) return;
+  await releaseAfterExit(op, rt, id);
+  const failures = await rt.ledger.release(op, containerOwner(id), rt.releasers);
+  if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  rt.exits.letGo(id);
+  await rt.tasks.forgetExit(id);
+  await rt.containers.remove(id);
+  rt.containerNames.release(record.meta.facts.name, id);
+  rt.answered.delete(id);
+  rt.stops.cancel(id);
+  rt.retries.forget(id);
+}

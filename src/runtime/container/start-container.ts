@@ -1,0 +1,139 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
+import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import { failedPrecondition, GantryError, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { takesContainers } from '../sandbox/state.ts';
+import type { ContainerMeta } from '../store/container-record.ts';
+import { containerOwner } from '../store/owners.ts';
+import type { SandboxRecord } from '../store/sandbox-record.ts';
+import type { Task } from '../task/task.ts';
+import { releaseAfterExit } from './clean-up-container.ts';
+import { canStart, describe, transition } from './state.ts';
+import { subjectOf } from './subject.ts';
+
+/** The OCI runtime's create takes 20 ms, and minutes on a machine that swaps. */
+const START_TIMEOUT_MS = 120_000;
+const UNDO_TIMEOUT_MS = 60_000;
+
+/**
+ * Makes the container's process and lets it run; returns when it is RUNNING, or has already ended. A start that fails leaves
+ * EXITED with reason StartError, and the error has the OCI runtime's own words. A call that is repeated meanwhile joins.
+ * Throws NotFound, FailedPrecondition (not CREATED, or its sandbox is not READY).
+ */
+export async function startContainer(
+  op: Op,
+  rt: RuntimeContext,
+  { containerId }: StartContainerRequest,
+): Promise<StartContainerResponse> {
+  const id = rt.containers.resolve(containerId);
+  const record = id === undefined ? undefined : rt.containers.get(id);
+  if (id === undefined || record === undefined || record.status.state.kind === 'creating') {
+    throw notFound(`container ${containerId} not found`);
+  }
+  const run = (laneOp: Op): Promise<void> => startInLane(laneOp, rt, id);
+  const started = rt.starts.run(id, () =>
+    rt.lanes.enqueue(id, { name: 'start the container', timeoutMs: START_TIMEOUT_MS, run }),
+  );
+  await raceSignal(started, op.signal);
+  return {};
+}
+
+async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const { meta, status } = rt.containers.must(id);
+  if (!canStart(status))
+    throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
+  const sandbox = sandboxFor(rt, meta);
+  const words = { what: 'container.start', message: 'container started' };
+  try {
+    await recordStep(rt, subjectOf(rt, meta), words, async () => {
+      await makeTask(op, rt, meta, sandbox);
+      await letRun(op, rt, id);
+    });
+  } catch (error) {
+    await failStart(rt, meta, error);
+    // NotFound would say that there is no such container.
+    throw kindOf(error) === 'NotFound'
+      ? new GantryError('FailedPrecondition', messageOf(error), { cause: error })
+      : error;
+  }
+}
+
+function sandboxFor(rt: RuntimeContext, meta: ContainerMeta): SandboxRecord {
+  const sandbox = rt.sandboxes.get(meta.facts.sandboxId);
+  if (sandbox === undefined || !takesContainers(sandbox.status)) {
+    throw failedPrecondition(`container ${meta.id}: its sandbox ${meta.facts.sandboxId} is not ready`);
+  }
+  return sandbox;
+}
+
+/** Bundle, root file system, monitor and the OCI runtime's create. */
+async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox: SandboxRecord): Promise<void> {
+  const { id } = meta;
+  const owner = containerOwner(id);
+  const { bundle, rootfs } = rt.paths.container(id);
+  const traces = rt.specs.taskTraces(meta);
+  await Promise.all([
+    rt.ledger.intend(
+      owner,
+      { kind: 'bundle', key: bundle, data: { root: rt.paths.containers }, volatile: false },
+      { kind: 'rootfs', key: rootfs, volatile: true },
+      { kind: 'task', key: id, data: { ...traces }, volatile: true },
+    ),
+    rt.containers.update(id, (status) =>
+      transition(status, {
+        kind: 'start-intended',
+        intent: { phase: 'preparing', bootId: rt.bootId, sinceWallMs: rt.clock.wallMs() },
+      }),
+    ),
+  ]);
+  await mkdir(rootfs, { recursive: true, mode: 0o700 });
+  if (meta.facts.logPath !== undefined) await mkdir(dirname(meta.facts.logPath), { recursive: true, mode: 0o755 });
+  await rt.snapshots.mount(op, id, rootfs);
+  const { request, user } = await rt.specs.task(op, meta, sandbox);
+  const task = await rt.tasks.create(op, request);
+  await Promise.all([
+    rt.ledger.hold(owner, 'task', id, { ...task }),
+    rt.containers.update(id, (status) => transition(status, { kind: 'task-made', task, user })),
+  ]);
+  armExit(rt, task);
+}
+
+export function armExit(rt: RuntimeContext, task: Task): void {
+  const weSentKill = (): boolean => (rt.containers.get(task.id)?.status.stop?.kills ?? 0) > 0;
+  rt.exits.arm({ ...task, weSentKill });
+}
+
+/** From here on the command may run, so from here on an exit is the command's own. */
+async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const made = await rt.containers.update(id, (status) => transition(status, { kind: 'task-released' }));
+  const task = made.start?.task;
+  if (task === undefined) throw failedPrecondition(`container ${id} ended before its command was started`);
+  op.signal.throwIfAborted();
+  const startedAtWallMs = rt.clock.wallMs();
+  try {
+    await rt.tasks.start(op, task);
+  } catch (error) {
+    // Started and over before the runtime could look at it: the exit that was told is the command's.
+    if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;
+  }
+  await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+}
+
+/** EXITED, StartError, with what the start had taken released. */
+async function failStart(rt: RuntimeContext, meta: ContainerMeta, error: unknown): Promise<void> {
+  const { id } = meta;
+  rt.exits.letGo(id);
+  rt.containers.publishFirst(id, (status) =>
+    transition(status, { kind: 'start-failed', message: messageOf(error), atWallMs: rt.clock.wallMs() }),
+  );
+  try {
+    await detached(rt.log, rt.clock, UNDO_TIMEOUT_MS, `undoing the start of ${id}`, (op) =>
+      releaseAfterExit(op, rt, id),
+    );
+  } catch (undoError) {
+    rt.retries.fail(id, { kind: 'container-cleanup' }, undoError);
+  }
+}

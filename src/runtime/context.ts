@@ -1,0 +1,67 @@
+import type { JournalWriter } from '../journal/journal.ts';
+import type { Clock } from '../lib/clock.ts';
+import type { Lanes } from '../lib/lane.ts';
+import type { Ledger, Releasers } from '../lib/ledger.ts';
+import type { Log } from '../lib/log.ts';
+import type { RuntimeSettings } from './settings.ts';
+import type { CleanupEvent } from './events/cleanup-event.ts';
+import type { ExitMonitors } from './events/exit-monitors.ts';
+import type { SingleFlight } from './events/single-flight.ts';
+import type { RetryQueue } from './events/retry-queue.ts';
+import type { StopDriver } from './container/stop-driver.ts';
+import type { SpecBuilder } from './container/spec-builder.ts';
+import type {
+  CgroupTree,
+  ContainerSnapshots,
+  ImageLookup,
+  MountPoints,
+  NamespacePins,
+  ProcessLook,
+  SandboxNetworks,
+  TreeRemover,
+} from './parts.ts';
+import type { ContainerStore } from './store/container-record.ts';
+import type { NameReservations } from './store/name-reservations.ts';
+import type { RuntimePaths } from './store/paths.ts';
+import type { SandboxStore } from './store/sandbox-record.ts';
+import type { TaskService } from './task/task-service.ts';
+
+/** What every verb works with. Made once, in `main.ts`. */
+export interface RuntimeContext {
+  readonly settings: RuntimeSettings;
+  readonly paths: RuntimePaths;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly journal: JournalWriter;
+  readonly bootId: string;
+
+  readonly sandboxes: SandboxStore;
+  readonly containers: ContainerStore;
+  readonly sandboxNames: NameReservations<string>;
+  readonly containerNames: NameReservations<string>;
+  /** Ids whose maker has been answered: a repeated call is a new one then. */
+  readonly answered: Set<string>;
+
+  readonly ledger: Ledger;
+  readonly releasers: Releasers;
+  readonly lanes: Lanes;
+  readonly retries: RetryQueue<CleanupEvent>;
+  /** Cleanups that run now, by container id: one at a time each. */
+  readonly cleanups: SingleFlight;
+  /** Starts that run now, by container id. */
+  readonly starts: SingleFlight;
+  readonly removals: SingleFlight;
+  readonly stops: StopDriver;
+
+  readonly tasks: TaskService;
+  readonly exits: ExitMonitors;
+  readonly specs: SpecBuilder;
+  readonly images: ImageLookup;
+  readonly snapshots: ContainerSnapshots;
+  readonly networks: SandboxNetworks;
+  readonly namespaces: NamespacePins;
+  readonly mounts: MountPoints;
+  readonly cgroups: CgroupTree;
+  readonly trees: TreeRemover;
+  readonly processes: ProcessLook;
+}

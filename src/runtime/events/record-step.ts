@@ -1,0 +1,35 @@
+import type { JournalSubject, JournalWriter } from '../../journal/journal.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { messageOf } from '../../lib/errors.ts';
+
+export interface StepWords {
+  /** `sandbox.network`, `container.start` … */
+  readonly what: string;
+  readonly message: string;
+  readonly why?: string;
+}
+
+/** Does one step of a pod's life and notes in the journal that it was done, or how it failed, and how long it took. */
+export async function recordStep<T>(
+  { journal, clock }: { readonly journal: JournalWriter; readonly clock: Clock },
+  subject: JournalSubject,
+  words: StepWords,
+  step: () => Promise<T>,
+): Promise<T> {
+  const startMs = clock.monotonicMs();
+  const took = (): number => Math.round((clock.monotonicMs() - startMs) * 10) / 10;
+  try {
+    const value = await step();
+    journal.record({ subject, ...words, outcome: 'ok', durationMs: took() });
+    return value;
+  } catch (error) {
+    journal.record({
+      subject,
+      ...words,
+      message: `${words.message}: ${messageOf(error)}`,
+      outcome: 'failed',
+      durationMs: took(),
+    });
+    throw error;
+  }
+}

@@ -1,0 +1,111 @@
+import type { Op } from '../lib/abort.ts';
+import type { Pin, PinKind } from './sandbox/state.ts';
+
+/**
+ * What sandboxes and containers need of the other rooms, in the words of the one who needs it. `main.ts` hands in the real
+ * ones; tests of the sequences hand in small ones of their own.
+ */
+
+export interface FoundImage {
+  /** Digest of its configuration. */
+  readonly id: string;
+  readonly repoTags: readonly string[];
+  readonly repoDigests: readonly string[];
+  readonly diffIds: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly cmd?: readonly string[];
+  readonly env?: readonly string[];
+  readonly workingDir?: string;
+  readonly user?: string;
+  readonly stopSignal?: string;
+}
+
+export interface ImageLookup {
+  /** By id, tag or digest reference; undefined when it is not here. From memory. */
+  find(reference: string): FoundImage | undefined;
+}
+
+export interface ContainerSnapshots {
+  /** A writable layer over the image's layers (bottom first). */
+  prepare(op: Op, id: string, diffIds: readonly string[]): Promise<void>;
+  mount(op: Op, id: string, target: string): Promise<void>;
+  /** Not mounted is a success. */
+  unmount(op: Op, target: string): Promise<void>;
+  /** Gone is a success. */
+  remove(op: Op, id: string): Promise<void>;
+}
+
+export interface NetworkRequest {
+  readonly sandboxId: string;
+  readonly netnsPath: string;
+  readonly podName: string;
+  readonly podNamespace: string;
+  readonly podUid: string;
+  readonly hostname: string;
+  readonly portMappings: readonly {
+    readonly protocol: 'tcp' | 'udp' | 'sctp';
+    readonly containerPort: number;
+    readonly hostPort: number;
+    readonly hostIp?: string;
+  }[];
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+/** All that disconnecting needs, as plain data for the ledger, whatever the configuration says by then. */
+export type NetworkPlan = Readonly<Record<string, unknown>>;
+
+export interface SandboxNetworks {
+  /** Decides what will be done, before anything is done. Throws Unavailable when there is no network configuration. */
+  plan(op: Op, request: NetworkRequest): Promise<NetworkPlan>;
+  /** CNI ADD. The plan that comes back (with its results) takes the first one's place. */
+  connect(op: Op, request: NetworkRequest, plan: NetworkPlan): Promise<{ ips: readonly string[]; plan: NetworkPlan }>;
+  /** CNI DEL. Without a namespace, or of what is not there: a success. */
+  disconnect(op: Op, plan: NetworkPlan, netnsPath: string | undefined): Promise<void>;
+  status(): Promise<{ readonly ready: boolean; readonly reason: string; readonly message: string }>;
+}
+
+export interface PinRequest {
+  readonly paths: Readonly<Partial<Record<PinKind, string>>>;
+  readonly hostname?: string;
+  /** Applied inside. */
+  readonly sysctls?: Readonly<Record<string, string>>;
+}
+
+export interface NamespacePins {
+  /** New namespaces, each bound to its path; `lo` of a new network is up. */
+  pin(op: Op, request: PinRequest): Promise<Pin[]>;
+  /** Unbinds and removes the file. Gone is a success. */
+  unpin(op: Op, path: string): Promise<void>;
+  /** Decimal inode of the namespace file bound there; undefined when none is. */
+  inodeOf(path: string): Promise<string | undefined>;
+}
+
+export interface CgroupTree {
+  exists(path: string): Promise<boolean>;
+  create(op: Op, path: string): Promise<void>;
+  procs(path: string, recursive: boolean): Promise<number[]>;
+  killAll(op: Op, path: string): Promise<void>;
+  thaw(op: Op, path: string): Promise<void>;
+  /** Deepest first. Gone is a success; throws while a process or another one's group is in it. */
+  remove(op: Op, path: string): Promise<void>;
+  /** Names of the groups directly below. */
+  children(path: string): Promise<string[]>;
+}
+
+export interface MountPoints {
+  tmpfs(op: Op, target: string, options: { readonly sizeBytes: number; readonly mode: number }): Promise<void>;
+  /** Everything stacked there; not mounted is a success. */
+  unmount(op: Op, target: string): Promise<void>;
+}
+
+export interface TreeRemover {
+  /** Removes `path` and all below, which lies below `root`. Throws, naming what is in the way, unless all is gone. */
+  remove(op: Op, root: string, path: string): Promise<void>;
+}
+
+export interface ProcessLook {
+  /** Undefined: no such process (any more). A zombie counts as gone. */
+  alive(pid: number, startTimeTicks: number): Promise<boolean>;
+  /** One line about each process for a person: pid, name, state, wait channel. */
+  describe(pids: readonly number[]): Promise<string>;
+}

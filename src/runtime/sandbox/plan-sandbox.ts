@@ -1,0 +1,119 @@
+import { basename, join, normalize } from 'node:path';
+import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
+import { GantryError, invalidArgument } from '../../lib/errors.ts';
+import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
+
+export interface SandboxHost {
+  readonly instance: string;
+  readonly netnsDir: string;
+  readonly cgroupParent: string;
+  readonly hostname: string;
+  /** Names that a request may give as `runtime_handler`, beside the empty one. */
+  readonly handlers: readonly string[];
+}
+
+/** Decides what a sandbox will be. Pure. Throws InvalidArgument for what cannot be, NotImplemented for what is not there yet. */
+export function planSandbox(
+  id: string,
+  config: PodSandboxConfig,
+  runtimeHandler: string,
+  host: SandboxHost,
+): SandboxFacts {
+  const metadata = metadataOf(config);
+  if (runtimeHandler !== '' && !host.handlers.includes(runtimeHandler)) {
+    throw invalidArgument(`no runtime handler "${runtimeHandler}" is configured`);
+  }
+  const namespaces = namespacesOf(config);
+  sortSysctls(config.linux?.sysctls ?? {}, namespaces);
+  const facts: SandboxFacts = {
+    name: [metadata.name, metadata.namespace, metadata.uid, String(metadata.attempt)].join('_'),
+    runtimeHandler,
+    namespaces,
+    hostname: namespaces.uts === 'host' || config.hostname === '' ? host.hostname : config.hostname,
+    cgroupPath: cgroupPathOf(config.linux?.cgroupParent ?? '', id, host.cgroupParent),
+  };
+  return namespaces.network === 'pod'
+    ? { ...facts, netnsPath: join(host.netnsDir, `gantry-${host.instance}-${id.slice(0, 16)}`) }
+    : facts;
+}
+
+function metadataOf(config: PodSandboxConfig): PodSandboxMetadata {
+  const { metadata } = config;
+  if (metadata === undefined) throw invalidArgument('the sandbox configuration has no metadata');
+  if (metadata.name === '') throw invalidArgument('the sandbox configuration has no metadata.name');
+  return metadata;
+}
+
+/** Which namespaces the pod has of its own. What is not said is the first value of CRI's enum: the pod's. */
+export function namespacesOf(config: PodSandboxConfig): SandboxNamespaces {
+  const options = config.linux?.securityContext?.namespaceOptions;
+  const network = options?.network ?? NamespaceMode.POD;
+  const pid = options?.pid ?? NamespaceMode.POD;
+  const ipc = options?.ipc ?? NamespaceMode.POD;
+  if (options?.usernsOptions?.mode === NamespaceMode.POD) {
+    throw new GantryError('NotImplemented', 'user namespaces are not supported yet');
+  }
+  if (network !== NamespaceMode.POD && network !== NamespaceMode.NODE) {
+    throw invalidArgument(`network namespace mode ${String(network)} is not one of POD and NODE`);
+  }
+  const mode = (value: number, what: string): 'pod' | 'own' | 'host' => {
+    switch (value) {
+      case NamespaceMode.POD:
+        return 'pod';
+      case NamespaceMode.CONTAINER:
+        return 'own';
+      case NamespaceMode.NODE:
+        return 'host';
+      default:
+        throw invalidArgument(`${what} namespace mode ${String(value)} is none of POD, CONTAINER and NODE`);
+    }
+  };
+  const netAndUts = network === NamespaceMode.NODE ? 'host' : 'pod';
+  return { network: netAndUts, uts: netAndUts, pid: mode(pid, 'PID'), ipc: mode(ipc, 'IPC') };
+}
+
+function cgroupPathOf(parent: string, id: string, ours: string): string {
+  if (parent === '') return join(ours, `pod${id}`);
+  const path = normalize(`/${parent}`).replace(/\/+$/, '');
+  if (parent.split('/').includes('..') || path === '')
+    throw invalidArgument(`cgroup_parent ${parent} is no cgroup path`);
+  return path;
+}
+
+const IPC_SYSCTLS = /^(?:kernel\.(?:shmall|shmmax|shmmni|shm_rmid_forced|msgmax|msgmnb|msgmni|sem)|fs\.mqueue\..+)$/;
+
+export interface SortedSysctls {
+  /** To be set in the namespaces that are pinned for the pod. */
+  readonly pinned: Readonly<Record<string, string>>;
+  /** IPC ones where each container has an IPC namespace of its own. */
+  readonly perContainer: Readonly<Record<string, string>>;
+}
+
+/**
+ * Which sysctl goes where. Throws InvalidArgument for one that is the whole host's, or whose namespace the pod shares with
+ * the host: setting it would change the host.
+ */
+export function sortSysctls(sysctls: Readonly<Record<string, string>>, namespaces: SandboxNamespaces): SortedSysctls {
+  const pinned: Record<string, string> = {};
+  const perContainer: Record<string, string> = {};
+  for (const [given, value] of Object.entries(sysctls)) {
+    const name = given.replaceAll('/', '.');
+    if (!/^[a-z0-9_.-]+$/i.test(name) || name.includes('..'))
+      throw invalidArgument(`sysctl "${given}" is no name of a sysctl`);
+    if (name.startsWith('net.')) {
+      if (namespaces.network === 'host') throw invalidArgument(`sysctl ${name}: the pod has the host's network`);
+      pinned[name] = value;
+    } else if (IPC_SYSCTLS.test(name)) {
+      if (namespaces.ipc === 'host') throw invalidArgument(`sysctl ${name}: the pod has the host's IPC namespace`);
+      (namespaces.ipc === 'pod' ? pinned : perContainer)[name] = value;
+    } else {
+      throw invalidArgument(`sysctl ${name} is not a pod's own: it would change the whole host`);
+    }
+  }
+  return { pinned, perContainer };
+}
+
+/** Whether a name in the netns folder is one of this instance's. */
+export function isOurNetns(path: string, instance: string): boolean {
+  return basename(path).startsWith(`gantry-${instance}-`);
+}

@@ -1,0 +1,66 @@
+import type { RemovePodSandboxRequest, RemovePodSandboxResponse } from '../../cri/gen/api.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { joinErrors } from '../../lib/errors.ts';
+import { settleAll } from '../../lib/settle-all.ts';
+import { removeContainerById } from '../container/remove-container.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { sandboxOwner } from '../store/owners.ts';
+import { sandboxSubject } from '../store/sandbox-record.ts';
+import { transition } from './state.ts';
+import { stopSandbox } from './stop-sandbox.ts';
+
+const REMOVE_TIMEOUT_MS = 60_000;
+
+/**
+ * Stops the sandbox if it is not, removes all its containers, its folder and its cgroup, and forgets it. Removing what is
+ * unknown is a success (CRI: idempotent). Durable once asked for: it is finished even if the caller leaves.
+ */
+export async function removePodSandbox(
+  op: Op,
+  rt: RuntimeContext,
+  { podSandboxId }: RemovePodSandboxRequest,
+): Promise<RemovePodSandboxResponse> {
+  const id = rt.sandboxes.resolve(podSandboxId);
+  if (id !== undefined) await raceSignal(removeSandbox(op, rt, id), op.signal);
+  return {};
+}
+
+export async function removeSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const record = rt.sandboxes.get(id);
+  if (record === undefined) return;
+  await rt.sandboxes.update(id, (status) =>
+    transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
+  );
+  try {
+    await recordStep(
+      rt,
+      sandboxSubject(record.meta),
+      { what: 'sandbox.remove', message: 'sandbox removed' },
+      async () => {
+        await stopSandbox(op, rt, id);
+        const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
+        await settleAll(
+          containers.map(({ meta }) => removeContainerById(op, rt, meta.id, 'its sandbox is being removed')),
+        );
+        const run = (laneOp: Op): Promise<void> => forgetSandbox(laneOp, rt, id);
+        await rt.lanes.enqueue(id, { name: 'remove the sandbox', timeoutMs: REMOVE_TIMEOUT_MS, run });
+      },
+    );
+  } catch (error) {
+    if (rt.sandboxes.get(id) === undefined) return;
+    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'sandbox-removal' }, error);
+    throw error;
+  }
+}
+
+async function forgetSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const record = rt.sandboxes.get(id);
+  if (record === undefined) return;
+  const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
+  if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  await rt.sandboxes.remove(id);
+  rt.sandboxNames.release(record.meta.facts.name, id);
+  rt.answered.delete(id);
+  rt.retries.forget(id);
+}

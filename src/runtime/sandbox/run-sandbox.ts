@@ -1,0 +1,205 @@
+import { mkdir } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import {
+  PodSandboxConfig,
+  Protocol,
+  type RunPodSandboxRequest,
+  type RunPodSandboxResponse,
+} from '../../cri/gen/api.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { invalidArgument } from '../../lib/errors.ts';
+import { newSandboxId } from '../../lib/ids.ts';
+import type { LedgerItem } from '../../lib/ledger.ts';
+import { settleAll } from '../../lib/settle-all.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import type { NetworkRequest } from '../parts.ts';
+import { sandboxOwner } from '../store/owners.ts';
+import type { SandboxPaths } from '../store/paths.ts';
+import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
+import { planSandbox, sortSysctls } from './plan-sandbox.ts';
+import { undoRun } from './undo-run.ts';
+import { writeSandboxFiles } from './sandbox-files.ts';
+import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
+
+/** CNI plug-ins take seconds where they talk to a network controller; kubelet's own limit is 4 min. */
+const RUN_TIMEOUT_MS = 225_000;
+/** As every CRI runtime gives a pod. */
+const SHM_BYTES = 64 << 20;
+
+/**
+ * Makes a pod's sandbox and returns when it is READY. The work goes on if the caller leaves, within its own limit: a repeated
+ * call with the same configuration joins it, or gets what it made. If it fails everything is undone.
+ * Throws InvalidArgument, AlreadyExists (the name is another sandbox's), Unavailable (no pod network).
+ */
+export async function runPodSandbox(
+  op: Op,
+  rt: RuntimeContext,
+  { config, runtimeHandler }: RunPodSandboxRequest,
+): Promise<RunPodSandboxResponse> {
+  if (config === undefined) throw invalidArgument('RunPodSandbox: no configuration');
+  const id = newSandboxId();
+  const facts = planSandbox(id, config, runtimeHandler, {
+    ...rt.settings,
+    hostname: hostname(),
+    handlers: rt.specs.runtimeHandlers,
+  });
+  const meta: SandboxMeta = { id, config, facts };
+  const fingerprint = fingerprintOf(config);
+  const made = rt.sandboxNames.reserve({
+    name: facts.name,
+    id,
+    fingerprint,
+    make: () => {
+      const run = (laneOp: Op): Promise<string> => makeSandbox(laneOp, rt, meta);
+      return rt.lanes.enqueue(id, { name: 'run the sandbox', timeoutMs: RUN_TIMEOUT_MS, run });
+    },
+    keepsName: (given) => rt.sandboxes.get(given) !== undefined,
+    reuse: (given) => reusable(rt, given, fingerprint),
+    describe: (given) => rt.sandboxes.get(given)?.status.state.kind,
+  });
+  const podSandboxId = await raceSignal(made, op.signal);
+  rt.answered.add(podSandboxId);
+  return { podSandboxId };
+}
+
+function fingerprintOf(config: PodSandboxConfig): string {
+  return Buffer.from(PodSandboxConfig.encode(config).finish()).toString('base64');
+}
+
+/** A READY sandbox whose maker never got its answer (it left, or we were restarted) and that nobody has used. */
+function reusable(rt: RuntimeContext, id: string, fingerprint: string): string | undefined {
+  const record = rt.sandboxes.get(id);
+  if (record === undefined || rt.answered.has(id) || !isReady(record.status)) return undefined;
+  if (record.status.stopping !== undefined || record.status.removing !== undefined) return undefined;
+  if (rt.containers.list().some((container) => container.meta.facts.sandboxId === id)) return undefined;
+  return fingerprintOf(record.meta.config) === fingerprint ? id : undefined;
+}
+
+async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promise<string> {
+  const { id, facts } = meta;
+  const subject = sandboxSubject(meta);
+  const paths = rt.paths.sandbox(id);
+  const owner = sandboxOwner(id);
+  const items = await resourcesOf(rt, meta, paths);
+  try {
+    await recordStep(rt, subject, { what: 'sandbox.run', message: 'sandbox made' }, async () => {
+      await settleAll([
+        rt.sandboxes.insert(meta, newSandboxStatus(rt.clock.wallMs(), rt.bootId)),
+        rt.ledger.intend(owner, ...items),
+      ]);
+      await mkdir(paths.dir, { recursive: true, mode: 0o711 });
+      await settleAll([makeCgroup(op, rt, items), makeFiles(op, rt, meta, paths), pinNamespaces(op, rt, meta, paths)]);
+      if (facts.netnsPath !== undefined) {
+        await recordStep(rt, subject, { what: 'sandbox.network', message: 'pod network connected' }, () =>
+          connect(op, rt, meta, facts.netnsPath ?? ''),
+        );
+      }
+      if (facts.namespaces.pid === 'pod') await startInfra(op, rt, meta, paths);
+      op.signal.throwIfAborted();
+      await settleAll<unknown>([
+        rt.sandboxes.update(id, (status) => transition(status, { kind: 'ready' })),
+        ...items.filter((item) => item.kind === 'directory').map((item) => rt.ledger.hold(owner, item.kind, item.key)),
+      ]);
+    });
+    return id;
+  } catch (error) {
+    await undoRun(rt, id, error);
+    throw error;
+  }
+}
+
+/** Everything that will be held, in the order in which it is acquired: undoing goes backwards. */
+async function resourcesOf(rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<LedgerItem[]> {
+  const { facts, id } = meta;
+  const pins = Object.values(pinPathsOf(meta, paths));
+  // A parent group that is there already (kubelet's) is not ours to remove.
+  const cgroupIsOurs = !(await rt.cgroups.exists(facts.cgroupPath));
+  return [
+    ...(cgroupIsOurs ? [{ kind: 'cgroup', key: facts.cgroupPath, volatile: true }] : []),
+    { kind: 'directory', key: paths.dir, data: { root: rt.paths.sandboxes }, volatile: false },
+    ...(facts.namespaces.ipc === 'pod' ? [{ kind: 'tmpfs', key: paths.shm, volatile: true }] : []),
+    ...pins.map((key) => ({ kind: 'pin', key, volatile: true })),
+    ...(facts.namespaces.pid === 'pod'
+      ? [{ kind: 'task', key: id, data: rt.specs.infraTaskTraces(meta, paths), volatile: true }]
+      : []),
+  ];
+}
+
+async function makeCgroup(op: Op, rt: RuntimeContext, items: readonly LedgerItem[]): Promise<void> {
+  for (const { key } of items.filter((item) => item.kind === 'cgroup')) await rt.cgroups.create(op, key);
+}
+
+async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
+  await writeSandboxFiles(paths, { dns: meta.config.dnsConfig, hostname: meta.facts.hostname });
+  if (meta.facts.namespaces.ipc !== 'pod') return;
+  await mkdir(paths.shm, { recursive: true, mode: 0o1777 });
+  await rt.mounts.tmpfs(op, paths.shm, { sizeBytes: SHM_BYTES, mode: 0o1777 });
+}
+
+function pinPathsOf({ facts }: SandboxMeta, paths: SandboxPaths): Partial<Record<PinKind, string>> {
+  return {
+    ...(facts.netnsPath === undefined ? {} : { net: facts.netnsPath }),
+    ...(facts.namespaces.ipc === 'pod' ? { ipc: paths.ipc } : {}),
+    ...(facts.namespaces.uts === 'pod' ? { uts: paths.uts } : {}),
+  };
+}
+
+async function pinNamespaces(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
+  const wanted = pinPathsOf(meta, paths);
+  if (Object.keys(wanted).length === 0) return;
+  const pins = await rt.namespaces.pin(op, {
+    paths: wanted,
+    ...(meta.facts.namespaces.uts === 'pod' ? { hostname: meta.facts.hostname } : {}),
+    sysctls: sortSysctls(meta.config.linux?.sysctls ?? {}, meta.facts.namespaces).pinned,
+  });
+  await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'pinned', pins }));
+}
+
+async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath: string): Promise<void> {
+  const request = networkRequestOf(meta, netnsPath);
+  const plan = await rt.networks.plan(op, request);
+  const owner = sandboxOwner(meta.id);
+  // Durable: addresses outlive a reboot in the files of the address plug-in (FAILURES.md row 39).
+  await rt.ledger.intend(owner, { kind: 'cni', key: meta.id, data: { plan, netnsPath }, volatile: false });
+  const connected = await rt.networks.connect(op, request, plan);
+  await settleAll<unknown>([
+    rt.ledger.hold(owner, 'cni', meta.id, { plan: connected.plan, netnsPath }),
+    rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'connected', ips: connected.ips })),
+  ]);
+}
+
+const PROTOCOLS = { [Protocol.TCP]: 'tcp', [Protocol.UDP]: 'udp', [Protocol.SCTP]: 'sctp' } as const;
+
+function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest {
+  const { config } = meta;
+  return {
+    sandboxId: meta.id,
+    netnsPath,
+    podName: config.metadata?.name ?? '',
+    podNamespace: config.metadata?.namespace ?? '',
+    podUid: config.metadata?.uid ?? '',
+    hostname: meta.facts.hostname,
+    annotations: config.annotations,
+    // A mapping without a host port maps nothing: it only says what the container listens on.
+    portMappings: config.portMappings
+      .filter((mapping) => mapping.hostPort > 0)
+      .map(({ protocol, containerPort, hostPort, hostIp }) => ({
+        protocol: PROTOCOLS[protocol],
+        containerPort,
+        hostPort,
+        ...(hostIp === '' ? {} : { hostIp }),
+      })),
+  };
+}
+
+async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
+  await mkdir(join(paths.infraBundle, 'rootfs'), { recursive: true, mode: 0o711 });
+  const request = await rt.specs.infraTask(op, meta, paths);
+  const task = await rt.tasks.create(op, request);
+  await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.specs.infraTaskTraces(meta, paths), task });
+  await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
+  rt.exits.arm({ ...task, weSentKill: () => true });
+  await rt.tasks.start(op, task);
+}

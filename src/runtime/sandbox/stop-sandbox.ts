@@ -1,0 +1,50 @@
+import type { StopPodSandboxRequest, StopPodSandboxResponse } from '../../cri/gen/api.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { settleAll } from '../../lib/settle-all.ts';
+import { endContainer } from '../container/stop-container.ts';
+import type { RuntimeContext } from '../context.ts';
+import { recordStep } from '../events/record-step.ts';
+import { sandboxSubject } from '../store/sandbox-record.ts';
+import { releaseSandbox } from './release-sandbox.ts';
+import { transition } from './state.ts';
+
+/** Beyond the sum of the parts' own budgets: only a part that ignores its own is met by this one. */
+export const RELEASE_TIMEOUT_MS = 150_000;
+
+/**
+ * Ends all containers of the sandbox side by side (SIGKILL at once: a grace period is given with StopContainer), then
+ * releases network and namespaces. Stopping what is stopped, or unknown, is a success (CRI: idempotent).
+ * The stop goes on if the caller leaves.
+ */
+export async function stopPodSandbox(
+  op: Op,
+  rt: RuntimeContext,
+  { podSandboxId }: StopPodSandboxRequest,
+): Promise<StopPodSandboxResponse> {
+  const id = rt.sandboxes.resolve(podSandboxId);
+  if (id !== undefined) await raceSignal(stopSandbox(op, rt, id), op.signal);
+  return {};
+}
+
+export async function stopSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const record = rt.sandboxes.get(id);
+  if (record === undefined || record.status.stopped === true) return;
+  if (record.status.state.kind === 'starting') rt.lanes.abortRunning(id, 'the sandbox is being stopped');
+  await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
+  await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
+    const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
+    await settleAll(containers.map(({ meta }) => endContainer(op, rt, meta.id, 'its sandbox is being stopped')));
+    await enqueueRelease(rt, id);
+  });
+}
+
+/** Releases in the sandbox's lane; a failure is thrown and tried again in the background as well. */
+async function enqueueRelease(rt: RuntimeContext, id: string): Promise<void> {
+  const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
+  try {
+    await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
+  } catch (error) {
+    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'sandbox-release' }, error);
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+/** What of gantryd's configuration the runtime needs. Paths are absolute. */
+export interface RuntimeSettings {
+  /** Survives a reboot. */
+  readonly root: string;
+  /** Does not. */
+  readonly state: string;
+  readonly netnsDir: string;
+  /** Carried by everything that is made on the host. */
+  readonly instance: string;
+  /** Below the cgroup mounts: `/gantry-<instance>`. */
+  readonly cgroupParent: string;
+  /** `auto`, `crun`, `runc` or a path. */
+  readonly ociRuntime: string;
+  readonly cniConfDir: string;
+  readonly cniBinDirs: readonly string[];
+  readonly registryConfigDir: string;
+  /** With the agent on top: an empty CNI folder is filled by a network of our own, in memory. */
+  readonly defaultNetwork: boolean;
+  readonly version: string;
+}
