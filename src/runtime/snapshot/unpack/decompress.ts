@@ -16,7 +16,12 @@ export function compressionOf(firstBytes: Buffer): LayerCompression {
   if (starts(0x1f, 0x8b)) return 'gzip';
   if (starts(0x28, 0xb5, 0x2f, 0xfd)) return 'zstd';
   // A skippable frame (0x184d2a50 to 5f) may stand before the first real one.
-  if (((firstBytes[0] ?? 0) & 0xf0) === 0x50 && firstBytes[1] === 0x2a && firstBytes[2] === 0x4d && firstBytes[3] === 0x18) {
+  if (
+    ((firstBytes[0] ?? 0) & 0xf0) === 0x50 &&
+    firstBytes[1] === 0x2a &&
+    firstBytes[2] === 0x4d &&
+    firstBytes[3] === 0x18
+  ) {
     return 'zstd';
   }
   if (starts(0xfd, 0x37, 0x7a, 0x58, 0x5a)) throw notImplemented('layers compressed with xz are not supported');

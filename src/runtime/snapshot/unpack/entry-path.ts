@@ -25,9 +25,7 @@ const UNCLEAN = /(?:^|\/)(?:\.{0,2})(?:\/|$)/;
 export function entryPath(name: string): EntryPath {
   const clean = UNCLEAN.test(name) ? cleaned(name) : name;
   const slash = clean.lastIndexOf('/');
-  return slash < 0
-    ? { parent: '', name: clean }
-    : { parent: clean.slice(0, slash), name: clean.slice(slash + 1) };
+  return slash < 0 ? { parent: '', name: clean } : { parent: clean.slice(0, slash), name: clean.slice(slash + 1) };
 }
 
 function cleaned(name: string): string {

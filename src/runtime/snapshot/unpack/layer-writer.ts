@@ -40,7 +40,8 @@ export class LayerWriter implements TarSink {
   readonly #xattrs: XattrWriter;
   /** Set at the very end: every member inside a directory changes its time. */
   readonly #directoryTimes = new Map<string, TarTime>();
-  #file: { readonly fd: number; readonly parent: number; readonly path: EntryPath; readonly entry: TarEntry } | undefined;
+  #file:
+    { readonly fd: number; readonly parent: number; readonly path: EntryPath; readonly entry: TarEntry } | undefined;
   #opaqueRoot = false;
 
   constructor(sys: FileSyscalls, tree: LayerTree, budget: UnpackBudget) {

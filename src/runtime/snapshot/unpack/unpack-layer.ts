@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, type Hash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { canceled, GantryError, invalidArgument } from '../../../lib/errors.ts';
@@ -11,7 +11,7 @@ import { LayerWriter, type LayerFacts } from './layer-writer.ts';
 import { UnpackBudget, type UnpackLimits } from './unpack-limits.ts';
 
 export interface UnpackedTree extends LayerFacts {
-  /** `sha256:` of the uncompressed stream, to its very end. */
+  /** `sha256:…` of the uncompressed stream, to its very end. */
   readonly diffId: string;
   /** Content of the files. */
   readonly bytes: number;
@@ -24,19 +24,27 @@ export interface UnpackLayerOptions {
   readonly target: string;
   readonly limits: UnpackLimits;
   readonly signal: AbortSignal;
+  /** Default: sha256. */
+  readonly algorithm?: DigestAlgorithm;
 }
+
+/** What the OCI allows a diffId to be made with. */
+export type DigestAlgorithm = 'sha256' | 'sha512';
 
 const READ_BYTES = 512 << 10;
 
 /** Takes an uncompressed archive piece by piece: hashes it, parses it, writes it below `target`. */
 export class LayerUnpacker implements Disposable {
-  readonly #hash = createHash('sha256');
+  readonly #algorithm: DigestAlgorithm;
+  readonly #hash: Hash;
   readonly #budget: UnpackBudget;
   readonly #tree: LayerTree;
   readonly #writer: LayerWriter;
   readonly #parser: TarParser;
 
-  constructor({ sys, target, limits }: UnpackLayerOptions) {
+  constructor({ sys, target, limits, algorithm = 'sha256' }: UnpackLayerOptions) {
+    this.#algorithm = algorithm;
+    this.#hash = createHash(algorithm);
     this.#budget = new UnpackBudget(limits);
     this.#tree = new LayerTree(sys, target);
     this.#writer = new LayerWriter(sys, this.#tree, this.#budget);
@@ -54,7 +62,7 @@ export class LayerUnpacker implements Disposable {
     this.#parser.finish();
     const facts = this.#writer.finish();
     const { bytes, entries } = this.#budget;
-    return { ...facts, diffId: `sha256:${this.#hash.digest('hex')}`, bytes, entries };
+    return { ...facts, diffId: `${this.#algorithm}:${this.#hash.digest('hex')}`, bytes, entries };
   }
 
   [Symbol.dispose](): void {

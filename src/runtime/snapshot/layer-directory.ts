@@ -1,0 +1,295 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, lstat, mkdir, readdir, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
+import { fromNodeError } from '../../linux/errno.ts';
+import { FILES_NAME, readMarker, type LayerMarker } from './layer-marker.ts';
+import { removeTree, type TreeRemover } from './tree-remover.ts';
+import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack/unpack-limits.ts';
+import { layerName } from './worker/layer-name.ts';
+import type { LayerJob } from './worker/protocol.ts';
+import type { SnapshotThread } from './worker/snapshot-thread.ts';
+
+export interface LayerDirectoryDeps {
+  /** Gantry's data directory; layers live in `<root>/layers`. */
+  readonly root: string;
+  readonly thread: SnapshotThread;
+  readonly remover: TreeRemover;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits?: UnpackLimits;
+}
+
+export interface LayerRequest {
+  /** sha256 (or sha512) of the uncompressed archive, as the image's configuration says. */
+  readonly diffId: string;
+  /** A file with the blob as it came: gzip, zstd or plain, found by its first bytes. */
+  readonly source: string;
+  /** Bytes of `source` read so far; about once per MiB. */
+  readonly onProgress?: (bytes: number) => void;
+}
+
+export interface LayerResult {
+  readonly diffId: string;
+  /** Content of the layer's files. */
+  readonly sizeBytes: number;
+  /** Members of the layer. */
+  readonly inodes: number;
+}
+
+const DIFF_ID = /^(?:sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$/;
+const LAYER_NAME = /^(?:[0-9a-f]{64}|[0-9a-f]{128})$/;
+/** Unfinished layers, and layers that are being removed: nothing with these names is ever used, at start all go. */
+const STAGING_PREFIX = '.staging-';
+const REMOVED_PREFIX = '.removed-';
+/** Removing a big staged layer takes seconds on a slow disk; nothing waits for it. */
+const TIDY_MS = 120_000;
+
+/**
+ * The unpacked layers, one directory each: `<root>/layers/<hex of diffId>/{fs,layer.json}`.
+ *
+ *     absent --unpack--> .staging-*  --syncfs, rename--> <hex> --remove--> .removed-* --> absent
+ *
+ * A layer that a container's snapshot uses is never removed under it: `remove` then takes effect when the last
+ * snapshot lets go, unless the layer is asked for again in between.
+ */
+export class LayerDirectory {
+  readonly #deps: LayerDirectoryDeps;
+  readonly #directory: string;
+  readonly #limits: UnpackLimits;
+  readonly #layers = new Map<string, LayerMarker>();
+  /** diffId -> the holders (container ids) that have it mounted or will. */
+  readonly #holders = new Map<string, Set<string>>();
+  readonly #unwanted = new Set<string>();
+  /** diffId -> an unpack or remove under way. */
+  readonly #busy = new Map<string, Promise<unknown>>();
+
+  private constructor(deps: LayerDirectoryDeps) {
+    this.#deps = deps;
+    this.#directory = join(deps.root, 'layers');
+    this.#limits = deps.limits ?? DEFAULT_UNPACK_LIMITS;
+  }
+
+  /** Finds the whole layers and removes what a crash has left half done. One bad directory is skipped, never fatal. */
+  static async open(op: Op, deps: LayerDirectoryDeps): Promise<LayerDirectory> {
+    const layers = new LayerDirectory(deps);
+    await layers.#scan(op);
+    return layers;
+  }
+
+  /** Whether the layer is there whole, and meant to stay. From memory. */
+  has(diffId: string): boolean {
+    return this.#layers.has(diffId) && !this.#unwanted.has(diffId);
+  }
+
+  /** Every layer for which `has` is true. */
+  list(): string[] {
+    return [...this.#layers.keys()].filter((diffId) => !this.#unwanted.has(diffId));
+  }
+
+  /** @throws NotFound */
+  marker(diffId: string): LayerMarker {
+    const marker = this.#layers.get(diffId);
+    if (marker === undefined) throw notFound(`layer ${diffId} is not on this machine`);
+    return marker;
+  }
+
+  /** Where the layer's files are. */
+  filesOf(diffId: string): string {
+    return join(this.#directory, layerName(diffId), FILES_NAME);
+  }
+
+  /** Holds the empty directories `0` and `1`, for overlays that need a lower directory and have none. */
+  get emptyDirectory(): string {
+    return join(this.#directory, '.empty');
+  }
+
+  /**
+   * Unpacks one layer, all of it or nothing. The same layer asked for twice at a time is unpacked once; if that fails
+   * for the first caller (its file may be bad, or it gave up), the second one tries with its own.
+   * @throws DataLoss for a damaged stream or another content than `diffId`, InvalidArgument for a member that leaves the
+   * layer or makes no sense, NotImplemented for an unknown compression, ResourceExhausted beyond the limits or when the
+   * disk is full.
+   */
+  async unpack(op: Op, { diffId, source, onProgress }: LayerRequest): Promise<LayerResult> {
+    if (!DIFF_ID.test(diffId)) throw invalidArgument(`${JSON.stringify(diffId.slice(0, 150))} is no diffId`);
+    for (;;) {
+      op.signal.throwIfAborted();
+      const there = this.#keep(diffId);
+      if (there !== undefined) return there;
+      const busy = this.#busy.get(diffId);
+      if (busy === undefined) break;
+      await raceSignal(
+        busy.catch(() => undefined),
+        op.signal,
+      );
+    }
+    return await this.#alone(diffId, async () => {
+      await this.#setAside(layerName(diffId));
+      return await this.#make(op, { kind: 'archive', path: source }, diffId, onProgress);
+    });
+  }
+
+  /**
+   * Makes a layer of a root filesystem: a directory (copied: ownership, hard links, attributes; sockets left out) or a
+   * tar file (compressed or not). The layer's diffId is what comes out; the same content always gives the same.
+   */
+  async adoptRootfs(op: Op, path: string, onProgress?: (bytes: number) => void): Promise<LayerResult> {
+    const stat = await lstat(path).catch((error: unknown) => {
+      throw fromNodeError(error, `root filesystem ${path}`);
+    });
+    if (!stat.isDirectory() && !stat.isFile()) {
+      throw invalidArgument(`root filesystem ${path}: is neither a directory nor a tar file`);
+    }
+    return await this.#make(op, { kind: stat.isDirectory() ? 'directory' : 'archive', path }, undefined, onProgress);
+  }
+
+  /** Gone is a success; in use by a container means: later, by itself. @throws Unavailable naming what blocks it. */
+  async remove(op: Op, diffId: string): Promise<void> {
+    if (!DIFF_ID.test(diffId)) throw invalidArgument(`${JSON.stringify(diffId.slice(0, 150))} is no diffId`);
+    while (this.#busy.has(diffId)) {
+      await raceSignal(this.#busy.get(diffId)?.catch(() => undefined) ?? Promise.resolve(), op.signal);
+    }
+    if (!this.#layers.has(diffId)) return;
+    if ((this.#holders.get(diffId)?.size ?? 0) > 0) {
+      this.#unwanted.add(diffId);
+      return;
+    }
+    await this.#removeNow(op, diffId);
+  }
+
+  /** Keeps layers from being removed while `holder` lives. Holding twice is holding once. @throws NotFound */
+  hold(holder: string, diffIds: readonly string[]): void {
+    for (const diffId of diffIds) this.marker(diffId);
+    for (const diffId of diffIds) {
+      const holders = this.#holders.get(diffId) ?? new Set();
+      this.#holders.set(diffId, holders.add(holder));
+    }
+  }
+
+  /** Lets go of all that `holder` holds; what nobody wants any more is removed in the background. */
+  release(holder: string): void {
+    for (const [diffId, holders] of this.#holders) {
+      if (!holders.delete(holder) || holders.size > 0) continue;
+      this.#holders.delete(diffId);
+      if (this.#unwanted.has(diffId)) void this.#tidy(`layer ${diffId}`, (op) => this.remove(op, diffId));
+    }
+  }
+
+  /** A present layer is wanted again from now on. */
+  #keep(diffId: string): LayerResult | undefined {
+    const marker = this.#layers.get(diffId);
+    if (marker === undefined) return undefined;
+    this.#unwanted.delete(diffId);
+    return resultOf(marker);
+  }
+
+  async #alone<T>(diffId: string, fn: () => Promise<T>): Promise<T> {
+    const running = fn();
+    this.#busy.set(diffId, running);
+    try {
+      return await running;
+    } finally {
+      this.#busy.delete(diffId);
+    }
+  }
+
+  async #make(
+    op: Op,
+    source: LayerJob['source'],
+    expected: string | undefined,
+    onProgress: ((bytes: number) => void) | undefined,
+  ): Promise<LayerResult> {
+    const staging = `${STAGING_PREFIX}${randomBytes(8).toString('hex')}`;
+    const job: LayerJob = { source, layers: this.#directory, staging, limits: this.#limits, expected };
+    let placed = false;
+    try {
+      const result = await this.#deps.thread.run(op, 'layer', job, onProgress);
+      ({ placed } = result);
+      const { marker } = result;
+      if (marker.skippedXattrs.length > 0) {
+        const fields = { diffId: marker.diffId, xattrs: marker.skippedXattrs };
+        op.log.warn(fields, 'a layer has extended attributes that can not be kept');
+      }
+      if (placed) this.#layers.set(marker.diffId, marker);
+      // Not placed: the same content was unpacked meanwhile (by adoptRootfs, which knows its diffId only at the end).
+      this.#unwanted.delete(marker.diffId);
+      return resultOf(this.marker(marker.diffId));
+    } finally {
+      // Never with the caller's op: a caller that gave up leaves the most behind.
+      if (!placed) await this.#tidy('a staged layer', (own) => this.#removeEntry(own, staging));
+    }
+  }
+
+  async #removeNow(op: Op, diffId: string): Promise<void> {
+    await this.#alone(diffId, async () => {
+      this.#unwanted.delete(diffId);
+      this.#layers.delete(diffId);
+      const aside = await this.#setAside(layerName(diffId));
+      if (aside !== undefined) await this.#removeEntry(op, aside);
+    });
+  }
+
+  /** The layer's name is free at once and for good; what is left has a name that the next start removes. */
+  async #setAside(name: string): Promise<string | undefined> {
+    const aside = `${REMOVED_PREFIX}${randomBytes(8).toString('hex')}`;
+    try {
+      await rename(join(this.#directory, name), join(this.#directory, aside));
+      return aside;
+    } catch (error) {
+      const failure = fromNodeError(error, `layer ${name}`);
+      if (isKind(failure, 'NotFound')) return undefined;
+      throw failure;
+    }
+  }
+
+  async #removeEntry(op: Op, name: string): Promise<void> {
+    await removeTree(this.#deps.remover, op, this.#directory, join(this.#directory, name));
+  }
+
+  async #tidy(what: string, fn: (op: Op) => Promise<void>): Promise<void> {
+    const { log, clock } = this.#deps;
+    try {
+      await detached(log, clock, TIDY_MS, `remove ${what}`, fn);
+    } catch (error) {
+      log.warn(
+        { what, errKind: kindOf(error), error: messageOf(error) },
+        'could not be removed; the next start tries again',
+      );
+    }
+  }
+
+  async #scan(op: Op): Promise<void> {
+    // Layers hold set-uid programs: nobody but root may walk in from the host.
+    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
+    await chmod(this.#directory, 0o700);
+    for (const name of ['0', '1']) await mkdir(join(this.emptyDirectory, name), { recursive: true, mode: 0o755 });
+    const names = await readdir(this.#directory);
+    await Promise.all(
+      names.map(async (name) => {
+        if (name.startsWith(STAGING_PREFIX) || name.startsWith(REMOVED_PREFIX)) {
+          await this.#tidy(name, (own) => this.#removeEntry(own, name));
+        } else if (LAYER_NAME.test(name)) {
+          await this.#adoptFound(op, name);
+        }
+      }),
+    );
+  }
+
+  async #adoptFound(op: Op, name: string): Promise<void> {
+    const marker = await readMarker(join(this.#directory, name));
+    if (marker !== undefined && layerName(marker.diffId) === name) {
+      this.#layers.set(marker.diffId, marker);
+      return;
+    }
+    // Not removed: it may be a newer Gantry's. An unpack of the same layer sets it aside.
+    op.log.warn({ layer: name }, 'a layer without a readable marker is not used');
+  }
+}
+
+function resultOf({ diffId, bytes, entries }: LayerMarker): LayerResult {
+  return { diffId, sizeBytes: bytes, inodes: entries };
+}

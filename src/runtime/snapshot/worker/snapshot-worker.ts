@@ -1,0 +1,65 @@
+import { parentPort } from 'node:worker_threads';
+import { GantryError, kindOf, messageOf } from '../../../lib/errors.ts';
+import { realSyscalls } from '../../../linux/syscalls.ts';
+import { runLayerJob, type JobContext } from './layer-job.ts';
+import type { FromWorker, Jobs, ToWorker } from './protocol.ts';
+import { runRepairImpliedJob } from './repair-implied-job.ts';
+import { runUsageJob } from './usage-job.ts';
+
+/**
+ * The snapshot thread. Jobs take turns (a piece of a stream, some directories), so a usage question does not wait for
+ * the end of a large layer.
+ */
+const port = parentPort;
+if (port === null) throw new Error('snapshot-worker.ts runs as a worker thread only');
+
+const PROGRESS_BYTES = 1 << 20;
+const sys = realSyscalls();
+const running = new Map<number, AbortController>();
+
+function tell(message: FromWorker): void {
+  port?.postMessage(message);
+}
+
+async function run(message: Extract<ToWorker, { kind: 'run' }>): Promise<void> {
+  const { seq } = message;
+  const controller = new AbortController();
+  running.set(seq, controller);
+  let told = 0;
+  const context: JobContext = {
+    sys,
+    signal: controller.signal,
+    progress: (bytes) => {
+      if (bytes - told < PROGRESS_BYTES) return;
+      told = bytes;
+      tell({ kind: 'progress', seq, bytes });
+    },
+  };
+  try {
+    tell({ kind: 'done', seq, result: await carryOut(message, context) });
+  } catch (error) {
+    const details = error instanceof GantryError ? error.details : {};
+    tell({ kind: 'failed', seq, error: { errorKind: kindOf(error), message: messageOf(error), details } });
+  } finally {
+    running.delete(seq);
+  }
+}
+
+async function carryOut(
+  { jobKind, job }: Extract<ToWorker, { kind: 'run' }>,
+  context: JobContext,
+): Promise<Jobs[keyof Jobs]['result']> {
+  switch (jobKind) {
+    case 'layer':
+      return await runLayerJob(job as Jobs['layer']['job'], context);
+    case 'usage':
+      return await runUsageJob((job as Jobs['usage']['job']).directory, context);
+    case 'repair-implied':
+      return runRepairImpliedJob(job as Jobs['repair-implied']['job'], context);
+  }
+}
+
+port.on('message', (message: ToWorker) => {
+  if (message.kind === 'run') void run(message);
+  else running.get(message.seq)?.abort();
+});
