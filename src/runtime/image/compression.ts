@@ -1,11 +1,13 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { GantryError } from '../../lib/errors.ts';
 
 export type Compression = 'none' | 'gzip' | 'zstd';
 
 const BLOCK = 512;
+const CHUNK_BYTES = 256 * 1024;
 
 /** What a file's first bytes say: its compression, `tar` for an uncompressed archive, undefined for neither. */
 export type Sniffed = 'gzip' | 'zstd' | 'tar' | undefined;
@@ -32,7 +34,10 @@ function isTarHeader(view: Buffer): boolean {
     sum += i >= 148 && i < 156 ? 0x20 : byte;
   }
   if (allZero) return true;
-  const field = view.toString('latin1', 148, 156).replace(/[\0 ]+$/, '').trim();
+  const field = view
+    .toString('latin1', 148, 156)
+    .replace(/[\0 ]+$/, '')
+    .trim();
   return /^[0-7]+$/.test(field) && parseInt(field, 8) === sum;
 }
 
@@ -48,25 +53,31 @@ export async function sniffFile(path: string): Promise<Sniffed> {
  * trouble with the file itself stays what it is.
  */
 export async function* decompressed(path: string, compression: Compression, what: string): AsyncGenerator<Buffer> {
-  const file = createReadStream(path, { highWaterMark: 256 * 1024 });
-  if (compression === 'none') {
-    yield* file as AsyncIterable<Buffer>;
-    return;
-  }
-  const unzip = compression === 'gzip' ? createGunzip({ chunkSize: 256 * 1024 }) : createZstdDecompress();
-  let fileError: Error | undefined;
-  file.on('error', (error) => {
-    fileError = error;
+  const file = createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
+  if (compression === 'none') yield* file;
+  else yield* decompressedStream(file, compression, what);
+}
+
+/** As {@link decompressed}, for any source. What the source throws is thrown on as it is. */
+export async function* decompressedStream(
+  source: AsyncIterable<Buffer>,
+  compression: Exclude<Compression, 'none'>,
+  what: string,
+): AsyncGenerator<Buffer> {
+  const unzip = compression === 'gzip' ? createGunzip({ chunkSize: CHUNK_BYTES }) : createZstdDecompress();
+  let sourceError: { error: unknown } | undefined;
+  const feed = Readable.from(source).on('error', (error) => {
+    sourceError = { error };
     unzip.destroy(error);
   });
-  file.pipe(unzip);
+  feed.pipe(unzip);
   try {
     yield* unzip as AsyncIterable<Buffer>;
   } catch (error) {
-    if (fileError !== undefined) throw fileError;
+    if (sourceError !== undefined) throw sourceError.error;
     throw corrupt(what, compression, error);
   } finally {
-    file.destroy();
+    feed.destroy();
     unzip.destroy();
   }
 }

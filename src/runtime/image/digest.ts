@@ -20,7 +20,8 @@ export function isDigest(text: unknown): text is Digest {
 
 /** Throws InvalidArgument for anything but a full lower-case sha256 or sha512 digest. */
 export function parseDigest(text: string): Digest {
-  if (!isDigest(text)) throw invalidArgument(`${JSON.stringify(text.slice(0, 150))} is not a digest (sha256:<64 hex digits>)`);
+  if (!isDigest(text))
+    throw invalidArgument(`${JSON.stringify(text.slice(0, 150))} is not a digest (sha256:<64 hex digits>)`);
   return text;
 }
 

@@ -107,7 +107,9 @@ function optionalRecord(from: Json, key: string): Json | undefined {
 function optionalLabels(from: Json): Readonly<Record<string, string>> | undefined {
   const labels = optionalRecord(from, 'Labels');
   if (labels === undefined) return undefined;
-  return Object.fromEntries(Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  return Object.fromEntries(
+    Object.entries(labels).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 }
 
 function withoutUndefined<T extends object>(value: T): T {

@@ -55,19 +55,23 @@ export function decodeManifest(text: string, contentType?: string): Manifest {
   const declared = typeof json['mediaType'] === 'string' ? json['mediaType'] : undefined;
   const named = contentType?.split(';')[0]?.trim().toLowerCase();
   if ([declared, named].some((type) => type !== undefined && isSchema1Type(type)) || json['schemaVersion'] === 1) {
-    throw notImplemented('the manifest is Docker schema 1, which is obsolete and refused: push the image again with a current tool', {
-      details: { reason: 'schema1' },
-    });
+    throw notImplemented(
+      'the manifest is Docker schema 1, which is obsolete and refused: push the image again with a current tool',
+      {
+        details: { reason: 'schema1' },
+      },
+    );
   }
   if (json['schemaVersion'] !== undefined && json['schemaVersion'] !== 2) {
-    throw refuse(`its manifest has schema version ${String(json['schemaVersion']).slice(0, 20)}`);
+    throw refuse(`its manifest has schema version ${JSON.stringify(json['schemaVersion']).slice(0, 20)}, not 2`);
   }
   // Content that is at once a manifest and an index means two things under one digest: distribution's advisory on
   // ambiguous documents asks clients to refuse it.
   const looksIndex = json['manifests'] !== undefined;
   const looksImage = json['layers'] !== undefined || json['config'] !== undefined;
   if (looksIndex && looksImage) throw refuse('its manifest is also an index');
-  const mediaType = declared ?? [named].find((type) => type !== undefined && (isIndexType(type) || isManifestType(type)));
+  const mediaType =
+    declared ?? [named].find((type) => type !== undefined && (isIndexType(type) || isManifestType(type)));
   const assumed = mediaType ?? (looksIndex ? OCI_INDEX : OCI_MANIFEST);
   if (isIndexType(assumed)) return decodeIndex(json, assumed);
   if (isManifestType(assumed)) return decodeImage(json, assumed);
@@ -130,13 +134,14 @@ function platformOf(from: Json): Platform {
 }
 
 function annotationsOf(from: Json): Readonly<Record<string, string>> {
-  const value = from['annotations'] ?? undefined;
+  const value = from['annotations'];
   if (typeof value !== 'object' || value === null) return {};
-  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
 }
 
 function recordOf(value: unknown, what: string): Json {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw refuse(`${what} is not an object`);
   return value as Json;
 }
-

@@ -52,13 +52,16 @@ export function parseReference(text: string): ImageReference {
   const wrong = path.split('/').find((component) => !PATH_COMPONENT.test(component));
   if (wrong !== undefined) {
     throw bad(
-      wrong === '' ? 'a part of the repository is empty'
-      : wrong.toLowerCase() !== wrong ? 'the repository must be in lower case'
-      : `${JSON.stringify(wrong)} is not a part of a repository name`,
+      wrong === ''
+        ? 'a part of the repository is empty'
+        : wrong.toLowerCase() !== wrong
+          ? 'the repository must be in lower case'
+          : `${JSON.stringify(wrong)} is not a part of a repository name`,
     );
   }
   const repository = domain === DEFAULT_DOMAIN && !path.includes('/') ? `library/${path}` : path;
-  if (domain.length + 1 + repository.length > LONGEST_NAME) throw bad(`the name is longer than ${String(LONGEST_NAME)} characters`);
+  if (domain.length + 1 + repository.length > LONGEST_NAME)
+    throw bad(`the name is longer than ${String(LONGEST_NAME)} characters`);
   if (digestText !== undefined) return { domain, repository, digest: parseDigest(digestText) };
   return { domain, repository, tag: tag ?? DEFAULT_TAG };
 }
@@ -67,8 +70,7 @@ export function parseReference(text: string): ImageReference {
 function splitDomain(name: string): { domain: string; rest: string } {
   const slash = name.indexOf('/');
   const first = slash < 0 ? '' : name.slice(0, slash);
-  const isHost =
-    slash >= 0 && (/[.:[\]]/.test(first) || first === 'localhost' || first.toLowerCase() !== first);
+  const isHost = slash >= 0 && (/[.:[\]]/.test(first) || first === 'localhost' || first.toLowerCase() !== first);
   if (!isHost) return { domain: DEFAULT_DOMAIN, rest: name };
   const domain = first === 'index.docker.io' || first === 'registry-1.docker.io' ? DEFAULT_DOMAIN : first;
   return { domain, rest: name.slice(slash + 1) };

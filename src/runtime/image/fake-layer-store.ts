@@ -1,0 +1,41 @@
+import type { Op } from '../../lib/abort.ts';
+import { decompressed } from './compression.ts';
+import type { LayerStore, UnpackedLayer, UnpackRequest } from './layer-store.ts';
+import { verifyDiffId } from './verify-diff-id.ts';
+
+/** A layer store that keeps names and sizes only, but reads and verifies every byte as the real one does. */
+export class FakeLayerStore implements LayerStore {
+  readonly layers = new Map<string, UnpackedLayer>();
+  /** diffIds in the order of unpacking. */
+  readonly unpacked: string[] = [];
+  /** Waited for before a layer is unpacked or removed, so that tests can hold it there. */
+  gate: () => Promise<void> = () => Promise.resolve();
+
+  has(diffId: string): boolean {
+    return this.layers.has(diffId);
+  }
+
+  list(): Iterable<string> {
+    return this.layers.keys();
+  }
+
+  async unpack(op: Op, { diffId, compression, source, onProgress }: UnpackRequest): Promise<UnpackedLayer> {
+    await this.gate();
+    let sizeBytes = 0;
+    for await (const chunk of decompressed(source, compression, 'layer')) {
+      op.signal.throwIfAborted();
+      sizeBytes += chunk.length;
+      onProgress?.(sizeBytes);
+    }
+    await verifyDiffId(op, source, compression, diffId);
+    const layer = { diffId, sizeBytes, inodes: 1 };
+    this.layers.set(diffId, layer);
+    this.unpacked.push(diffId);
+    return layer;
+  }
+
+  async remove(_op: Op, diffId: string): Promise<void> {
+    await this.gate();
+    this.layers.delete(diffId);
+  }
+}

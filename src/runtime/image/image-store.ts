@@ -1,0 +1,340 @@
+import { join } from 'node:path';
+import type { JournalWriter } from '../../journal/journal.ts';
+import { childSignal, type Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { canceled, failedPrecondition, messageOf, notFound, withContext } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
+import type { Database } from '../../lib/store/store-thread.ts';
+import type { AuthFields } from './auth/credentials.ts';
+import type { ContentSource } from './content-source.ts';
+import { digestOf } from './digest.ts';
+import { ImageCatalog } from './image-catalog.ts';
+import type { ImageFsInfo, ImageRecord, RemovedImage } from './image-record.ts';
+import { IMAGE_RECORD_SCHEMA, ImageRecords, type NewImage, type StoredImage } from './image-records.ts';
+import type { ImportedImage } from './import/import-deps.ts';
+import { importImages, type ImportRequest } from './import/import-images.ts';
+import { IngestDirectory } from './ingest.ts';
+import { LayerFetcher } from './layer-fetcher.ts';
+import { LAYER_SCHEMA, LayerLedger } from './layer-ledger.ts';
+import type { LayerStore } from './layer-store.ts';
+import { Limiter } from './limiter.ts';
+import { hostPlatform, type Platform } from './platform.ts';
+import type { LayerProgress, OnProgress } from './progress.ts';
+import { formatReference, parseReference, repositoryName } from './reference.ts';
+import { openRegistry, type RegistryAccess } from './registry/open-registry.ts';
+import { resolveImage } from './resolve-image.ts';
+import { SharedWork } from './shared-work.ts';
+
+/** Tables of the database that is handed to {@link ImageStore.open}. */
+export const IMAGE_SCHEMA = `${LAYER_SCHEMA}${IMAGE_RECORD_SCHEMA}`;
+
+export interface ImageStoreDeps {
+  /** With {@link IMAGE_SCHEMA}. Durable. */
+  readonly db: Database;
+  readonly layers: LayerStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The daemon's data directory: temporary files go to `image/ingest` below it. */
+  readonly root: string;
+  readonly registry: RegistryAccess;
+  readonly platform?: Platform;
+  /** References of images that are never garbage. */
+  readonly pinned?: readonly string[];
+  /** Who uses an image now, in words (`container 0123…`): such an image is not removed. */
+  readonly imageUser?: (imageId: string) => string | undefined;
+  readonly journal?: JournalWriter;
+}
+
+/**
+ * The images of this machine: pulled, imported, named, removed. Lists and look-ups answer from memory. An image is
+ * listed only when all of its layers are there.
+ */
+export class ImageStore {
+  readonly #deps: ImageStoreDeps;
+  readonly #platform: Platform;
+  readonly #pinned: ReadonlySet<string>;
+  readonly #records: ImageRecords;
+  readonly #ledger: LayerLedger;
+  readonly #fetcher: LayerFetcher;
+  readonly #ingest: IngestDirectory;
+  readonly #catalog: ImageCatalog;
+  /** Images whose layers are not all there: not shown, but their other layers stay until `sweep`. */
+  readonly #incomplete: Map<string, StoredImage>;
+  readonly #pulls = new SharedWork<ImageRecord, LayerProgress>();
+  /** One change of the records at a time: each is a short transaction. */
+  readonly #changes = new Limiter(1);
+  readonly #closing = new AbortController();
+
+  private constructor(
+    deps: ImageStoreDeps,
+    ledger: LayerLedger,
+    ingest: IngestDirectory,
+    loaded: { images: readonly StoredImage[]; names: ReadonlyMap<string, string> },
+  ) {
+    this.#deps = deps;
+    this.#platform = deps.platform ?? hostPlatform();
+    this.#pinned = new Set((deps.pinned ?? []).map((name) => formatReference(parseReference(name))));
+    this.#records = new ImageRecords(deps.db);
+    this.#ledger = ledger;
+    this.#ingest = ingest;
+    this.#fetcher = new LayerFetcher({ layers: deps.layers, ledger, ingest });
+    const isWhole = (image: StoredImage): boolean => image.layers.every(({ diffId }) => deps.layers.has(diffId));
+    this.#catalog = new ImageCatalog(loaded.images.filter(isWhole), loaded.names);
+    this.#incomplete = new Map(loaded.images.filter((image) => !isWhole(image)).map((image) => [image.id, image]));
+    for (const { id, layers } of this.#incomplete.values()) {
+      const missing = layers.filter(({ diffId }) => !deps.layers.has(diffId)).map(({ diffId }) => diffId);
+      deps.log.warn({ image: id, missing }, 'an image lacks layers and is not listed: pull it again');
+    }
+  }
+
+  /** Loads what there is and removes nothing: call {@link sweep} once the containers are known. */
+  static async open(deps: ImageStoreDeps): Promise<ImageStore> {
+    const ledger = await LayerLedger.open(deps.db, deps.layers);
+    const ingest = await IngestDirectory.open(join(deps.root, 'image', 'ingest'), deps.log);
+    const loaded = await new ImageRecords(deps.db).load(deps.log);
+    return new ImageStore(deps, ledger, ingest, loaded);
+  }
+
+  /** Aborts pulls that are under way. */
+  close(): void {
+    this.#closing.abort();
+  }
+
+  list(): ImageRecord[] {
+    return [...this.#catalog.images()].map((image) => this.#view(image));
+  }
+
+  /** By reference, id, or the unambiguous beginning of an id. */
+  resolve(refOrId: string): ImageRecord | undefined {
+    const image = this.#catalog.resolve(refOrId);
+    return image === undefined ? undefined : this.#view(image);
+  }
+
+  /** The configuration blob as it came. */
+  async configText(id: string): Promise<string | undefined> {
+    return await this.#records.configText(id);
+  }
+
+  /**
+   * Brings an image in. The registry is asked each time, also for an image that is here: it decides whether the caller
+   * may have it, and where a tag points now. Pulls of one image with the same credentials are one.
+   *
+   * Throws InvalidArgument (reference, not an image), NotFound (image, platform), Unauthenticated, PermissionDenied,
+   * DataLoss (content that is damaged or not what its digest says), Unavailable (host), ResourceExhausted (disk, rate limit).
+   */
+  async pull(
+    op: Op,
+    reference: string,
+    auth?: AuthFields,
+    onProgress: OnProgress = () => undefined,
+  ): Promise<ImageRecord> {
+    const ref = parseReference(reference);
+    const name = formatReference(ref);
+    const key = `${name} ${digestOf(JSON.stringify(auth ?? {}))}`;
+    const { outcome } = await this.#pulls.run(op, key, onProgress, (shared, emit) =>
+      this.#untilClosed(shared, async (inner) => {
+        const startedMs = this.#deps.clock.monotonicMs();
+        try {
+          const record = await this.#pullNow(inner, reference, auth, emit);
+          this.#journal(name, 'image.pulled', `pulled as ${record.id}`, 'ok', startedMs);
+          return record;
+        } catch (error) {
+          this.#journal(name, 'image.pull-failed', messageOf(error), 'failed', startedMs);
+          throw withContext(`pull ${name}`, error);
+        }
+      }),
+    );
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  }
+
+  async #pullNow(
+    op: Op,
+    reference: string,
+    auth: AuthFields | undefined,
+    onProgress: OnProgress,
+  ): Promise<ImageRecord> {
+    const ref = parseReference(reference);
+    using source = await openRegistry(op, this.#deps.registry, this.#deps.clock, ref, auth);
+    const root = await source.fetchManifest(op, ref);
+    const image = await resolveImage(op, source, root, this.#platform);
+    const names = [`${repositoryName(ref)}@${root.digest}`];
+    if (ref.digest === undefined) names.push(formatReference(ref));
+    return await this.#bringIn(op, source, image, names, onProgress);
+  }
+
+  /**
+   * Imports an archive of `docker save`, an OCI archive or layout, or a root file system: told apart by content.
+   * Throws InvalidArgument for anything else, otherwise as {@link pull}.
+   */
+  async import(op: Op, request: ImportRequest, onProgress: OnProgress = () => undefined): Promise<ImportedImage[]> {
+    return await this.#untilClosed(op, async (inner) => {
+      const bringIn = async (
+        source: ContentSource,
+        image: NewImage,
+        names: readonly string[],
+      ): Promise<ImageRecord> => {
+        const startedMs = this.#deps.clock.monotonicMs();
+        const record = await this.#bringIn(inner, source, image, names, onProgress);
+        this.#journal(names[0] ?? image.id, 'image.imported', `imported as ${record.id}`, 'ok', startedMs);
+        return record;
+      };
+      return await importImages(inner, { ingest: this.#ingest, platform: this.#platform, bringIn }, request);
+    });
+  }
+
+  async #bringIn(
+    op: Op,
+    source: ContentSource,
+    image: NewImage,
+    names: readonly string[],
+    onProgress: OnProgress,
+  ): Promise<ImageRecord> {
+    const pin = await this.#ledger.pin(
+      op,
+      image.layers.map(({ diffId }) => diffId),
+    );
+    try {
+      await this.#fetcher.fetchAll(op, source, image.layers, onProgress);
+      const stored = await this.#changes.run(op.signal, async () => {
+        const made = await this.#records.put(image, names, this.#deps.clock.wallMs());
+        this.#incomplete.delete(made.id);
+        this.#catalog.put(made, names);
+        return made;
+      });
+      return this.#view(stored);
+    } finally {
+      pin[Symbol.dispose]();
+    }
+  }
+
+  /** Gives an image that is here another name, taking it from whichever had it. Throws NotFound. */
+  async tag(op: Op, refOrId: string, name: string): Promise<ImageRecord> {
+    const full = formatReference(parseReference(name));
+    return await this.#changes.run(op.signal, async () => {
+      const image = this.#catalog.resolve(refOrId);
+      if (image === undefined) throw notFound(`image ${refOrId}: there is none of that name`);
+      await this.#records.setName(full, image.id);
+      this.#catalog.put(image, [full]);
+      return this.#view(image);
+    });
+  }
+
+  /**
+   * By a tag or digest: that name goes, and the image with its last one. By id: the image with all its names. Layers
+   * that no image has any more go too. Throws FailedPrecondition while something uses the image.
+   */
+  async remove(op: Op, refOrId: string): Promise<RemovedImage> {
+    const outcome = await this.#changes.run(op.signal, async (): Promise<RemovedImage> => {
+      const plan = this.#catalog.planRemoval(refOrId);
+      if (plan.kind === 'absent') return plan;
+      if (plan.kind === 'untag') {
+        await this.#records.removeNames(plan.names);
+        this.#catalog.removeNames(plan.names);
+        return { kind: 'untagged', id: plan.id, names: plan.names };
+      }
+      const image = this.#catalog.get(plan.id);
+      const user = this.#deps.imageUser?.(plan.id);
+      if (user !== undefined) {
+        throw failedPrecondition(`image ${refOrId} is in use by ${user}`, {
+          details: { reason: 'in-use', image: plan.id },
+        });
+      }
+      // Out of sight first, so that no container is made from it while its record goes.
+      this.#catalog.remove(plan.id);
+      try {
+        await this.#records.remove(plan.id);
+      } catch (error) {
+        if (image !== undefined) this.#catalog.put(image, plan.names);
+        throw error;
+      }
+      return { kind: 'removed', id: plan.id, names: plan.names };
+    });
+    if (outcome.kind === 'removed') {
+      this.#journal(outcome.names[0] ?? outcome.id, 'image.removed', `removed ${outcome.id}`, 'ok');
+      await this.#sweepLayers(op);
+    }
+    return outcome;
+  }
+
+  /**
+   * Drops incomplete images that nothing uses, then every layer that no image refers to: what a crash or a failed pull
+   * left. To be called once at start, when it is known which containers there are.
+   */
+  async sweep(op: Op): Promise<void> {
+    for (const id of [...this.#incomplete.keys()]) {
+      if (this.#deps.imageUser?.(id) !== undefined) continue;
+      await this.#changes.run(op.signal, async () => {
+        // Pulled again in the meantime: then it is whole.
+        if (!this.#incomplete.has(id)) return;
+        await this.#records.remove(id);
+        this.#incomplete.delete(id);
+      });
+    }
+    await this.#sweepLayers(op);
+  }
+
+  async #sweepLayers(op: Op): Promise<void> {
+    const referenced = new Set<string>();
+    for (const image of this.#catalog.images()) for (const { diffId } of image.layers) referenced.add(diffId);
+    for (const image of this.#incomplete.values()) for (const { diffId } of image.layers) referenced.add(diffId);
+    await this.#ledger.sweep(op, (diffId) => referenced.has(diffId) || this.#isReferenced(diffId));
+  }
+
+  /** For images that came while a sweep was under way. */
+  #isReferenced(diffId: string): boolean {
+    for (const image of this.#catalog.images()) if (image.layers.some((layer) => layer.diffId === diffId)) return true;
+    return false;
+  }
+
+  /** From the sizes that were recorded when layers were unpacked. */
+  fsInfo(): ImageFsInfo {
+    const { sizeBytes, inodes } = this.#ledger.totals();
+    return {
+      mountpoint: this.#deps.root,
+      usedBytes: sizeBytes,
+      inodesUsed: inodes,
+      takenAtWallMs: this.#deps.clock.wallMs(),
+    };
+  }
+
+  #view(image: StoredImage): ImageRecord {
+    const { tags, digests } = this.#catalog.namesOf(image.id);
+    const layers = image.layers.map((layer) => ({ ...layer, sizeBytes: this.#ledger.sizeOf(layer.diffId) }));
+    return {
+      id: image.id,
+      repoTags: tags,
+      repoDigests: digests,
+      sizeBytes: layers.reduce((sum, layer) => sum + layer.sizeBytes, 0),
+      config: image.config,
+      layers,
+      manifestDigest: image.manifestDigest,
+      pinned: [...tags, ...digests].some((name) => this.#pinned.has(name)),
+      storedAtWallMs: image.storedAtWallMs,
+    };
+  }
+
+  async #untilClosed<T>(op: Op, fn: (op: Op) => Promise<T>): Promise<T> {
+    using child = childSignal(op.signal);
+    const onClose = (): void => {
+      child.abort(canceled('the image store is closing'));
+    };
+    this.#closing.signal.addEventListener('abort', onClose, { once: true });
+    if (this.#closing.signal.aborted) onClose();
+    try {
+      return await fn({ ...op, signal: child.signal });
+    } finally {
+      this.#closing.signal.removeEventListener('abort', onClose);
+    }
+  }
+
+  #journal(image: string, what: string, message: string, outcome: 'ok' | 'failed', startedMs?: number): void {
+    this.#deps.journal?.record({
+      subject: { image },
+      what,
+      message,
+      outcome,
+      ...(startedMs === undefined ? {} : { durationMs: this.#deps.clock.monotonicMs() - startedMs }),
+    });
+  }
+}

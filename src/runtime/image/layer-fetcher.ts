@@ -1,0 +1,153 @@
+import { childSignal, type Op } from '../../lib/abort.ts';
+import { canceled, GantryError, withContext } from '../../lib/errors.ts';
+import { sniffFile, type Compression } from './compression.ts';
+import type { ContentSource } from './content-source.ts';
+import { shortDigest, type Digest } from './digest.ts';
+import type { IngestDirectory } from './ingest.ts';
+import type { LayerLedger } from './layer-ledger.ts';
+import type { LayerStore } from './layer-store.ts';
+import { Limiter } from './limiter.ts';
+import { layerCompression } from './media-types.ts';
+import type { LayerProgress, OnProgress } from './progress.ts';
+import type { ImageLayer } from './resolve-image.ts';
+import { SharedWork } from './shared-work.ts';
+import { verifyDiffId } from './verify-diff-id.ts';
+
+export interface LayerFetcherDeps {
+  readonly layers: LayerStore;
+  readonly ledger: LayerLedger;
+  readonly ingest: IngestDirectory;
+}
+
+/** Downloads of one pull beside each other: what registries and slow disks bear well. */
+const DOWNLOADS_PER_PULL = 3;
+/** Unpacking is bound by disk and processor, whoever asked for it. */
+const UNPACKS_AT_ONCE = 2;
+
+/** Brings layers in: each one once, however many pulls want it at the same time. */
+export class LayerFetcher {
+  readonly #deps: LayerFetcherDeps;
+  readonly #shared = new SharedWork<void, LayerProgress>();
+  readonly #unpacks = new Limiter(UNPACKS_AT_ONCE);
+
+  constructor(deps: LayerFetcherDeps) {
+    this.#deps = deps;
+  }
+
+  /** All of an image's layers, or the first failure; the others are then aborted. */
+  async fetchAll(op: Op, source: ContentSource, layers: readonly ImageLayer[], onProgress: OnProgress): Promise<void> {
+    const downloads = new Limiter(DOWNLOADS_PER_PULL);
+    const unique = new Map(layers.map((layer) => [layer.blob.digest, layer]));
+    using child = childSignal(op.signal);
+    const inner: Op = { ...op, signal: child.signal };
+    let first: { error: unknown } | undefined;
+    // All are waited for, also after a failure: nothing of this pull may go on behind its caller's back.
+    await Promise.all(
+      [...unique.values()].map((layer) =>
+        this.#fetch(inner, source, layer, downloads, onProgress).catch((error: unknown) => {
+          first ??= { error };
+          child.abort(canceled('another layer of the image failed'));
+        }),
+      ),
+    );
+    if (first !== undefined) throw first.error;
+  }
+
+  async #fetch(
+    op: Op,
+    source: ContentSource,
+    layer: ImageLayer,
+    downloads: Limiter,
+    onProgress: OnProgress,
+  ): Promise<void> {
+    for (;;) {
+      if (this.#isPresent(layer)) {
+        onProgress({
+          layer: layer.blob.digest,
+          state: 'present',
+          bytes: layer.blob.sizeBytes,
+          totalBytes: layer.blob.sizeBytes,
+        });
+        return;
+      }
+      const { joined, outcome } = await this.#shared.run(
+        op,
+        `${layer.blob.digest} ${layer.diffId}`,
+        onProgress,
+        (shared, emit) => this.#bring(shared, source, layer, downloads, emit),
+      );
+      if (outcome.status === 'fulfilled') return;
+      // Another pull's source or credentials failed: that says nothing about ours.
+      if (!joined) throw outcome.reason;
+    }
+  }
+
+  /**
+   * Only a blob that was seen to unpack to this layer counts. A configuration may claim any diffId: believing it would
+   * hand one image's files to another that never had them.
+   */
+  #isPresent({ blob, diffId }: ImageLayer): boolean {
+    if (!this.#deps.layers.has(diffId)) return false;
+    return blob.digest === diffId || this.#deps.ledger.diffIdOf(blob.digest) === diffId;
+  }
+
+  async #bring(
+    op: Op,
+    source: ContentSource,
+    { blob, diffId }: ImageLayer,
+    downloads: Limiter,
+    emit: (event: LayerProgress) => void,
+  ): Promise<void> {
+    const { ingest, layers, ledger } = this.#deps;
+    const tell = (state: LayerProgress['state'], bytes: number): void => {
+      emit({ layer: blob.digest, state, bytes, totalBytes: blob.sizeBytes });
+    };
+    tell('waiting', 0);
+    await ingest.withFile(shortDigest(blob.digest).replace(':', '-'), async (path) => {
+      await downloads.run(op.signal, async () => {
+        tell('downloading', 0);
+        await source.save(op, blob, path, (bytes) => {
+          tell('downloading', bytes);
+        });
+      });
+      await this.#unpacks.run(op.signal, async () => {
+        tell('unpacking', 0);
+        const compression = await compressionOf(path, blob.mediaType, blob.digest);
+        try {
+          if (layers.has(diffId)) {
+            await verifyDiffId(op, path, compression, diffId);
+            await ledger.remember(blob.digest, diffId);
+            return;
+          }
+          const unpacked = await layers.unpack(op, {
+            diffId,
+            compression,
+            source: path,
+            onProgress: (bytes) => {
+              tell('unpacking', bytes);
+            },
+          });
+          await ledger.add(blob.digest, { diffId, sizeBytes: unpacked.sizeBytes, inodes: unpacked.inodes ?? 0 });
+        } catch (error) {
+          throw withContext(`layer ${blob.digest}`, error);
+        }
+      });
+      tell('done', blob.sizeBytes);
+    });
+  }
+}
+
+/** What the blob's bytes say, because media types lie: Docker's own tools label plain archives as gzip at times. */
+async function compressionOf(path: string, mediaType: string, digest: Digest): Promise<Compression> {
+  const found = await sniffFile(path);
+  if (found === 'gzip' || found === 'zstd') return found;
+  if (found === 'tar') return 'none';
+  const promised = layerCompression(mediaType) ?? 'none';
+  throw new GantryError(
+    'DataLoss',
+    promised === 'none'
+      ? `layer ${digest}: not a tar archive`
+      : `layer ${digest}: corrupt ${promised} data: it does not even begin as such`,
+    { details: { reason: 'corrupt-layer', mediaType } },
+  );
+}

@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import { invalidArgument, messageOf } from '../../../lib/errors.ts';
+import type { HostTls } from './registry-hosts.ts';
+
+/** Where distributions keep the certificates that the machine trusts, an administrator's own among them. */
+const SYSTEM_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
+
+/**
+ * What a TLS connection to a host trusts and shows. One context is made per host and pull: reading a whole bundle of
+ * certificates for each connection would take the main thread milliseconds each time.
+ */
+export async function secureContextFor(
+  tls: HostTls,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<SecureContext> {
+  const system = await systemBundle(env);
+  const extra = await Promise.all(tls.ca.map(readPem));
+  const pairs = await Promise.all(
+    tls.client.map(async ({ cert, key }) => ({ cert: await readPem(cert), key: await readPem(key ?? cert) })),
+  );
+  try {
+    return createSecureContext({
+      ca: [...(system === undefined ? rootCertificates : [system]), ...extra],
+      ...(pairs.length === 0 ? {} : { cert: pairs.map((pair) => pair.cert), key: pairs.map((pair) => pair.key) }),
+    });
+  } catch (error) {
+    const files = [...tls.ca, ...tls.client.flatMap(({ cert, key }) => (key === undefined ? [cert] : [cert, key]))];
+    throw invalidArgument(`registry certificates (${files.join(', ')}): ${messageOf(error)}`);
+  }
+}
+
+async function systemBundle(env: Readonly<Record<string, string | undefined>>): Promise<string | undefined> {
+  const configured = env['SSL_CERT_FILE'];
+  for (const path of configured === undefined ? SYSTEM_BUNDLES : [configured, ...SYSTEM_BUNDLES]) {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    if (text.includes('BEGIN CERTIFICATE')) return text;
+  }
+  return undefined;
+}
+
+async function readPem(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    throw invalidArgument(`registry certificate ${path}: ${messageOf(error)}`);
+  }
+}
