@@ -99,6 +99,10 @@ export class EventQueue {
     this.wake();
   }
 
+  get isEmpty(): boolean {
+    return this.#events.length === 0;
+  }
+
   /** Lets {@link take} answer, even with nothing. */
   wake(): void {
     this.#wake?.();

@@ -1,4 +1,4 @@
-import type { Container, KubeObject, New, Pod, PodSpec } from '../objects.ts';
+import type { Container, KubeObject, New, Pod, PodSpec, Secret } from '../objects.ts';
 
 /** Fills in what Kubernetes fills in. Changes the object that it is given. */
 export function applyDefaults(object: New<KubeObject>): void {
@@ -7,7 +7,8 @@ export function applyDefaults(object: New<KubeObject>): void {
       podDefaults((object as New<Pod>).spec);
       break;
     case 'Secret':
-      secretDefaults(object as SecretFields);
+      foldStringData(object);
+      (object as New<Secret>).type ??= 'Opaque';
       break;
     case 'ConfigMap':
     case 'Event':
@@ -17,19 +18,13 @@ export function applyDefaults(object: New<KubeObject>): void {
   }
 }
 
-interface SecretFields {
-  type?: string;
-  data?: Record<string, string>;
-  stringData?: Record<string, string>;
-}
-
-function secretDefaults(secret: SecretFields): void {
-  secret.type ??= 'Opaque';
-  if (secret.stringData === undefined) return;
-  const folded: Record<string, string> = { ...secret.data };
-  for (const [key, value] of Object.entries(secret.stringData)) folded[key] = Buffer.from(value).toString('base64');
-  secret.data = folded;
-  delete secret.stringData;
+/** Moves the plain text of a Secret's `stringData` into `data`, where it is kept as base64. */
+export function foldStringData<T extends object>(secret: T): T {
+  const { data, stringData } = secret as { data?: Record<string, string>; stringData?: Record<string, string> };
+  if (stringData === undefined) return secret;
+  const encoded = Object.entries(stringData).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
+  Reflect.deleteProperty(secret, 'stringData');
+  return Object.assign(secret, { data: { ...data, ...Object.fromEntries(encoded) } });
 }
 
 function podDefaults(spec: PodSpec): void {

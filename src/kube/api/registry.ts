@@ -1,0 +1,450 @@
+import { randomInt } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
+import type { Clock } from '../../lib/clock.ts';
+import { isKind } from '../../lib/errors.ts';
+import { newUid } from '../../lib/ids.ts';
+import type { DeleteOptions, ListOptions, ObjectKey, Patch } from '../client.ts';
+import type { KubeObject, Namespace, New, ObjectList, Pod, Resource } from '../objects.ts';
+import { RESOURCES, type ResourceInfo } from '../resources.ts';
+import { apiError, objectConflict, objectInvalid, objectNotFound } from '../status-error.ts';
+import { applyMerge } from '../patch/apply-merge.ts';
+import { jsonPatch } from '../patch/json-patch.ts';
+import { mergePatch } from '../patch/merge-patch.ts';
+import { strategicMerge } from '../patch/strategic-merge.ts';
+import { checkObject } from '../validate/check-object.ts';
+import { isRecord, type UnknownFields } from '../validate/check-shape.ts';
+import { applyDefaults, foldStringData } from '../validate/defaults.ts';
+import { renderIssue } from '../validate/issue.ts';
+import type { Applied, Decision, ObjectStore, StoredObject } from './object-store.ts';
+import { decidePodDeletion } from './pod-strategy.ts';
+import { newborn, successor, withStatus } from './prepare-object.ts';
+import { selectorOf } from './selectors.ts';
+
+export interface WriteRequest {
+  readonly dryRun?: boolean;
+  /** What to do about fields that nobody knows (default: an error). */
+  readonly unknownFields?: UnknownFields;
+}
+
+export interface WriteResult {
+  readonly object: KubeObject;
+  readonly warnings: readonly string[];
+  /** Whether the object was not there before. */
+  readonly created: boolean;
+}
+
+export interface RegistryDeps {
+  readonly store: ObjectStore;
+  readonly clock: Clock;
+  /** The node whose agent runs the pods: pods that name no node get it. */
+  readonly nodeName?: string;
+}
+
+/** The namespaces that are always there. */
+export const STANDING_NAMESPACES: readonly string[] = ['default', 'kube-system'];
+
+/**
+ * The API's rules over the store: what is valid, what is filled in, what may change, how things end. The HTTP server and the
+ * in-process client are two doors to this.
+ */
+export class ApiRegistry {
+  readonly #store: ObjectStore;
+  readonly #clock: Clock;
+  readonly #nodeName: string | undefined;
+
+  constructor(deps: RegistryDeps) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#nodeName = deps.nodeName;
+  }
+
+  get store(): ObjectStore {
+    return this.#store;
+  }
+
+  get(resource: Resource, key: ObjectKey): KubeObject {
+    const stored = this.#store.get(resource, key);
+    if (stored === undefined) throw objectNotFound(resource, key.name);
+    return stored.object;
+  }
+
+  list(resource: Resource, options: ListOptions = {}): ObjectList<KubeObject> {
+    const selects = selectorOf(resource, options.labelSelector, options.fieldSelector);
+    const { namespace } = options;
+    return {
+      apiVersion: 'v1',
+      kind: `${RESOURCES[resource].kind}List`,
+      metadata: { resourceVersion: String(this.#store.resourceVersion) },
+      items: this.#store
+        .list(resource)
+        .filter((object) => (namespace === undefined || object.metadata.namespace === namespace) && selects(object)),
+    };
+  }
+
+  /** @param namespace of the request; the object may name the same one or none */
+  async create(
+    resource: Resource,
+    namespace: string | undefined,
+    sent: unknown,
+    request: WriteRequest = {},
+  ): Promise<WriteResult> {
+    const info = RESOURCES[resource];
+    const { object, warnings } = this.#checked(info, sent, namespace, request.unknownFields);
+    if (object.metadata.resourceVersion !== undefined && object.metadata.resourceVersion !== '') {
+      throw apiError('BadRequest', 'resourceVersion should not be set on objects to be created');
+    }
+    const { generateName = '' } = object.metadata;
+    const given = object.metadata.name ?? '';
+    for (let tries = 1; ; tries++) {
+      const name = given === '' ? `${generateName.slice(0, 58)}${randomSuffix()}` : given;
+      const key = keyOf(info, object.metadata.namespace ?? namespace, name);
+      try {
+        const created = await this.#change(resource, key, request.dryRun === true, (current) => {
+          if (current === undefined) return this.#birth(info, key, object);
+          throw apiError('AlreadyExists', `${resource} ${JSON.stringify(name)} already exists`, {
+            name,
+            kind: resource,
+          });
+        });
+        return { object: created, warnings: [...warnings, ...this.#placementWarnings(created)], created: true };
+      } catch (error) {
+        if (given !== '' || tries >= MAX_NAME_TRIES || !isKind(error, 'AlreadyExists')) throw error;
+      }
+    }
+  }
+
+  async replace(resource: Resource, key: ObjectKey, sent: unknown, request: WriteRequest = {}): Promise<WriteResult> {
+    const info = RESOURCES[resource];
+    const { object, warnings } = this.#checked(info, sent, key.namespace, request.unknownFields, key.name);
+    const replaced = await this.#change(resource, key, request.dryRun === true, (current) =>
+      this.#succeed(info, key, current, object),
+    );
+    return { object: replaced, warnings, created: false };
+  }
+
+  async replaceStatus(
+    resource: Resource,
+    key: ObjectKey,
+    sent: unknown,
+    request: WriteRequest = {},
+  ): Promise<WriteResult> {
+    const object = this.#statusCarrier(RESOURCES[resource], sent, key);
+    const replaced = await this.#change(resource, key, request.dryRun === true, (current) => {
+      const stored = this.#present(resource, key, current, object);
+      return putOrKeep(stored, withStatus(stored.object, object));
+    });
+    return { object: replaced, warnings: [], created: false };
+  }
+
+  async patch(
+    resource: Resource,
+    key: ObjectKey,
+    patch: Patch,
+    request: WriteRequest & { readonly subresource?: 'status' } = {},
+  ): Promise<WriteResult> {
+    const info = RESOURCES[resource];
+    if (patch.type === 'apply' && request.subresource === undefined)
+      return await this.#apply(info, key, patch, request);
+    let warnings: readonly string[] = [];
+    const patched = await this.#change(resource, key, request.dryRun === true, (current) => {
+      if (current === undefined) throw objectNotFound(resource, key.name);
+      const merged = patchedObject(current.object, patch);
+      if (request.subresource === 'status') {
+        const object = this.#statusCarrier(info, merged, key);
+        this.#present(resource, key, current, object);
+        return putOrKeep(current, withStatus(current.object, object));
+      }
+      const checked = this.#checked(info, merged, key.namespace, request.unknownFields, key.name);
+      warnings = checked.warnings;
+      return this.#succeed(info, key, current, checked.object);
+    });
+    return { object: patched, warnings, created: false };
+  }
+
+  async #apply(
+    info: ResourceInfo,
+    key: ObjectKey,
+    { body, fieldManager }: Patch & { type: 'apply' },
+    request: WriteRequest,
+  ): Promise<WriteResult> {
+    const { warnings } = this.#checked(info, body, key.namespace, request.unknownFields, key.name);
+    const wanted = withoutServerFields(body);
+    let created = false;
+    const object = await this.#change(info.resource, key, request.dryRun === true, (current) => {
+      const merged = applyMerge(current?.applied?.[fieldManager], wanted, current?.object);
+      const checked = this.#checked(info, merged, key.namespace, request.unknownFields, key.name);
+      const applied: Applied = { ...current?.applied, [fieldManager]: wanted };
+      created = current === undefined;
+      if (current === undefined) return { ...this.#birth(info, key, checked.object), applied };
+      const decision = this.#succeed(info, key, current, checked.object);
+      if (decision.kind === 'put') return { ...decision, applied };
+      // What was applied is remembered even if it changes nothing: the next apply is measured against it.
+      return isDeepStrictEqual(current.applied?.[fieldManager], wanted)
+        ? decision
+        : { kind: 'put', object: decision.object, applied };
+    });
+    return { object, warnings: created ? [...warnings, ...this.#placementWarnings(object)] : warnings, created };
+  }
+
+  /** The object as it now stands, or the last state of what is gone. */
+  async delete(resource: Resource, key: ObjectKey, options: DeleteOptions = {}): Promise<KubeObject> {
+    const { gracePeriodSeconds, preconditions } = options;
+    if (gracePeriodSeconds !== undefined && !(Number.isSafeInteger(gracePeriodSeconds) && gracePeriodSeconds >= 0)) {
+      throw apiError('BadRequest', `gracePeriodSeconds must be an integer of at least 0, not ${gracePeriodSeconds}`);
+    }
+    return await this.#change(resource, key, options.dryRun === true, (current) => {
+      if (current === undefined) throw objectNotFound(resource, key.name);
+      const { object } = current;
+      checkPrecondition(resource, key, 'UID', preconditions?.uid, object.metadata.uid);
+      checkPrecondition(
+        resource,
+        key,
+        'ResourceVersion',
+        preconditions?.resourceVersion,
+        object.metadata.resourceVersion,
+      );
+      if (object.kind === 'Namespace') return this.#endNamespace(current, object);
+      if (object.kind !== 'Pod') return { kind: 'remove', object };
+      const deletion = decidePodDeletion(object, {
+        ...(gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }),
+        namesUid: preconditions?.uid !== undefined,
+        ...(this.#nodeName === undefined ? {} : { nodeName: this.#nodeName }),
+        wallMs: this.#clock.wallMs(),
+      });
+      switch (deletion.kind) {
+        case 'mark':
+          return putOrKeep(current, deletion.pod);
+        case 'unchanged':
+          return { kind: 'keep', object };
+        case 'remove':
+          return { kind: 'remove', object };
+      }
+    });
+  }
+
+  /** Deletes all that is selected, each as {@link delete} does. What goes meanwhile by itself is no error. */
+  async deleteCollection(
+    resource: Resource,
+    list: ListOptions,
+    options: DeleteOptions = {},
+  ): Promise<ObjectList<KubeObject>> {
+    const found = this.list(resource, list);
+    const items: KubeObject[] = [];
+    for (const { metadata } of found.items) {
+      try {
+        items.push(await this.delete(resource, metadata, options));
+      } catch (error) {
+        if (!isKind(error, 'NotFound')) throw error;
+      }
+    }
+    return { ...found, items };
+  }
+
+  /** Takes a namespace away if it is ending and nothing is left in it. True if it went. */
+  async removeNamespaceIfEmpty(name: string): Promise<boolean> {
+    let removed = false;
+    await this.#store.change('namespaces', { name }, (current) => {
+      if (current === undefined) throw objectNotFound('namespaces', name);
+      const { object } = current;
+      const ending = object.metadata.deletionTimestamp !== undefined;
+      removed = ending && !this.#store.busy(name) && this.#contentOf(name).length === 0;
+      return removed ? { kind: 'remove', object } : { kind: 'keep', object };
+    });
+    return removed;
+  }
+
+  #contentOf(namespace: string): KubeObject[] {
+    return Object.values(RESOURCES)
+      .filter((info) => info.namespaced)
+      .flatMap(({ resource }) => this.#store.list(resource).filter(({ metadata }) => metadata.namespace === namespace));
+  }
+
+  async #change(
+    resource: Resource,
+    key: ObjectKey,
+    dryRun: boolean,
+    decide: (current: StoredObject | undefined) => Decision,
+  ): Promise<KubeObject> {
+    return await this.#store.change(resource, key, (current) => {
+      const decision = decide(current);
+      return dryRun ? { kind: 'keep', object: decision.object as KubeObject } : decision;
+    });
+  }
+
+  /** The object as sent, valid and with its defaults. */
+  #checked(
+    info: ResourceInfo,
+    sent: unknown,
+    namespace: string | undefined,
+    unknownFields: UnknownFields | undefined,
+    name?: string,
+  ): { object: New<KubeObject>; warnings: readonly string[] } {
+    if (!isRecord(sent)) throw apiError('BadRequest', 'the body must be a Kubernetes object, that is a map of fields');
+    // Both are known from the URL, and typed clients leave them out.
+    const complete = { ...sent, apiVersion: sent['apiVersion'] ?? 'v1', kind: sent['kind'] ?? info.kind };
+    if (complete.kind !== info.kind) {
+      throw apiError(
+        'BadRequest',
+        `the object is a ${JSON.stringify(complete.kind)}, and this is where each ${info.kind} is kept`,
+      );
+    }
+    const { object, issues, warnings } = checkObject(complete, unknownFields);
+    const metadata = isRecord(object.metadata) ? object.metadata : {};
+    const called = typeof metadata.name === 'string' ? metadata.name : '';
+    if (issues.length > 0) throw objectInvalid(info.kind, called === '' ? (name ?? '') : called, issues);
+    if (name !== undefined && called !== name) {
+      throw apiError('BadRequest', `the name of the object (${called}) does not match the name on the URL (${name})`);
+    }
+    const own = object.metadata.namespace;
+    if (namespace !== undefined && own !== undefined && own !== '' && own !== namespace) {
+      throw apiError(
+        'BadRequest',
+        `the namespace of the provided object does not match the namespace sent on the request (${own}, ${namespace})`,
+      );
+    }
+    applyDefaults(object);
+    return { object, warnings: warnings.map(renderIssue) };
+  }
+
+  #statusCarrier(info: ResourceInfo, sent: unknown, key: ObjectKey): New<KubeObject> {
+    if (!info.hasStatus) throw apiError('NotFound', `${info.resource} have no status of their own`);
+    if (!isRecord(sent) || !isRecord(sent['metadata']))
+      throw apiError('BadRequest', 'the body must be a Kubernetes object');
+    const { metadata, status } = sent;
+    if (metadata['name'] !== undefined && metadata['name'] !== key.name) {
+      throw apiError(
+        'BadRequest',
+        `the name of the object (${String(metadata['name'])}) does not match the name on the URL (${key.name})`,
+      );
+    }
+    if (status !== undefined && status !== null && !isRecord(status))
+      throw apiError('BadRequest', 'status must be a map of fields');
+    return sent as unknown as New<KubeObject>;
+  }
+
+  #birth(info: ResourceInfo, key: ObjectKey, object: New<KubeObject>): Decision & { kind: 'put' } {
+    if (key.namespace !== undefined) {
+      const namespace = this.#store.get('namespaces', { name: key.namespace })?.object;
+      if (namespace === undefined) throw objectNotFound('namespaces', key.namespace);
+      if (namespace.metadata.deletionTimestamp !== undefined) {
+        const why = `unable to create new content in namespace ${key.namespace} because it is being terminated`;
+        throw apiError('Forbidden', `${info.resource} ${JSON.stringify(key.name)} is forbidden: ${why}`, {
+          name: key.name,
+          kind: info.resource,
+        });
+      }
+    }
+    const born = newborn(object, info, {
+      ...key,
+      uid: newUid(),
+      wallMs: this.#clock.wallMs(),
+      ...(this.#nodeName === undefined ? {} : { nodeName: this.#nodeName }),
+    });
+    return { kind: 'put', object: born };
+  }
+
+  #succeed(info: ResourceInfo, key: ObjectKey, current: StoredObject | undefined, sent: New<KubeObject>): Decision {
+    const stored = this.#present(info.resource, key, current, sent);
+    return putOrKeep(stored, successor(stored.object, sent, info));
+  }
+
+  /** The object that a write is meant for, if it is still the one that the writer has seen. */
+  #present(resource: Resource, key: ObjectKey, current: StoredObject | undefined, sent: New<KubeObject>): StoredObject {
+    if (current === undefined) throw objectNotFound(resource, key.name);
+    const { uid, resourceVersion } = sent.metadata;
+    checkPrecondition(resource, key, 'UID', uid, current.object.metadata.uid);
+    if (
+      resourceVersion !== undefined &&
+      resourceVersion !== '' &&
+      resourceVersion !== current.object.metadata.resourceVersion
+    ) {
+      const why = 'the object has been modified; please apply your changes to the latest version and try again';
+      throw objectConflict(resource, key.name, why);
+    }
+    return current;
+  }
+
+  #endNamespace(current: StoredObject, namespace: Namespace): Decision {
+    const { name } = namespace.metadata;
+    if (STANDING_NAMESPACES.includes(name)) {
+      throw apiError(
+        'Forbidden',
+        `namespaces ${JSON.stringify(name)} is forbidden: this namespace may not be deleted`,
+        { name, kind: 'namespaces' },
+      );
+    }
+    if (namespace.metadata.deletionTimestamp !== undefined) return { kind: 'keep', object: namespace };
+    const deletionTimestamp = new Date(this.#clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    return putOrKeep(current, {
+      ...namespace,
+      metadata: { ...namespace.metadata, deletionTimestamp },
+      status: { ...namespace.status, phase: 'Terminating' },
+    });
+  }
+
+  #placementWarnings(object: KubeObject): string[] {
+    if (object.kind !== 'Pod' || this.#nodeName === undefined) return [];
+    const { nodeName } = (object as Pod).spec;
+    if (nodeName === undefined || nodeName === this.#nodeName) return [];
+    return [
+      `spec.nodeName: there is no node ${JSON.stringify(nodeName)} here (this one is ${JSON.stringify(this.#nodeName)}): the pod will not run`,
+    ];
+  }
+}
+
+const MAX_NAME_TRIES = 8;
+/** Kubernetes' alphabet for generated names: no vowels, so no words. */
+const NAME_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
+
+function randomSuffix(): string {
+  return Array.from({ length: 5 }, () => NAME_ALPHABET[randomInt(NAME_ALPHABET.length)] ?? 'x').join('');
+}
+
+function keyOf(info: ResourceInfo, namespace: string | undefined, name: string): ObjectKey {
+  if (!info.namespaced) return { name };
+  return { namespace: namespace === undefined || namespace === '' ? 'default' : namespace, name };
+}
+
+function putOrKeep(current: StoredObject, next: KubeObject): Decision {
+  if (next === current.object) return { kind: 'keep', object: next };
+  return { kind: 'put', object: next, ...(current.applied === undefined ? {} : { applied: current.applied }) };
+}
+
+function patchedObject(object: KubeObject, patch: Patch): unknown {
+  switch (patch.type) {
+    case 'merge':
+      return mergePatch(object, patch.body);
+    case 'json':
+      return jsonPatch(object, patch.body);
+    case 'strategic':
+    // Applying a status is merging it: what only one manager writes needs no memory.
+    case 'apply':
+      return strategicMerge(object, patch.body);
+  }
+}
+
+/** An exported object may be applied as it is: what only the API writes is nobody's wish. */
+function withoutServerFields(body: unknown): unknown {
+  if (!isRecord(body)) throw apiError('BadRequest', 'the body must be a Kubernetes object, that is a map of fields');
+  const rest = foldStringData({ ...body });
+  delete rest['status'];
+  if (!isRecord(rest['metadata'])) return rest;
+  const { name, namespace, labels, annotations, ownerReferences, finalizers } = rest['metadata'];
+  const metadata = Object.entries({ name, namespace, labels, annotations, ownerReferences, finalizers });
+  return { ...rest, metadata: Object.fromEntries(metadata.filter(([, value]) => value !== undefined)) };
+}
+
+function checkPrecondition(
+  resource: Resource,
+  key: ObjectKey,
+  what: string,
+  wanted: string | undefined,
+  found: string,
+): void {
+  if (wanted === undefined || wanted === '' || wanted === found) return;
+  throw objectConflict(
+    resource,
+    key.name,
+    `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`,
+  );
+}
