@@ -14,7 +14,9 @@ test('a second holder is refused; the lock of a killed process is free at once',
     globalThis.lock = await lockFile(${JSON.stringify(path)});
     process.stdout.write('held');
     process.stdin.resume();`;
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
   await new Promise((resolve) => child.stdout.once('data', resolve));
   await assert.rejects(lockFile(path), (error) => isKind(error, 'FailedPrecondition'));
   child.kill('SIGKILL');

@@ -81,7 +81,7 @@ export function isBelow(path: string, directory: string): boolean {
   return directory === '/' ? path !== '/' && path.startsWith('/') : path.startsWith(`${directory}/`);
 }
 
-/** Mounts strictly below a directory, deepest first; of several on one point the uppermost first: the order to unmount in. */
+/** Mounts strictly below a directory, in the order in which they can be unmounted: what is inside or on top of another first. */
 export function mountsBelow(infos: readonly MountInfo[], directory: string): MountInfo[] {
   return orderForUnmount(infos.filter((info) => isBelow(info.mountPoint, directory)));
 }
@@ -91,12 +91,25 @@ export function mountsOn(infos: readonly MountInfo[], path: string): MountInfo[]
   return orderForUnmount(infos.filter((info) => info.mountPoint === path));
 }
 
+/**
+ * Children before their parents. Of two with one parent, the one with the shorter path covers the other: had it been
+ * there first, the other would have become its child.
+ */
 function orderForUnmount(infos: readonly MountInfo[]): MountInfo[] {
-  const depth = (info: MountInfo): number => info.mountPoint.split('/').length;
-  return infos
-    .map((info, line) => ({ info, line, depth: depth(info) }))
-    .sort((a, b) => b.depth - a.depth || b.line - a.line)
-    .map(({ info }) => info);
+  const ids = new Set(infos.map((info) => info.mountId));
+  const childrenOf = Map.groupBy(infos, (info) =>
+    ids.has(info.parentId) && info.parentId !== info.mountId ? info.parentId : undefined,
+  );
+  const ordered: MountInfo[] = [];
+  const add = (parentId: number | undefined): void => {
+    const children = childrenOf.get(parentId) ?? [];
+    for (const child of children.toSorted((a, b) => a.mountPoint.length - b.mountPoint.length)) {
+      add(child.mountId);
+      ordered.push(child);
+    }
+  };
+  add(undefined);
+  return ordered;
 }
 
 /** The mount that `path` lies on, as far as text tells: the longest mount point that is a prefix, uppermost of several. */
