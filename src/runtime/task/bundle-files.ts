@@ -28,6 +28,8 @@ export function bundleFiles(bundleDir: string): BundleFiles {
 export const BUNDLE_LEFTOVERS: readonly string[] = [
   'config.json',
   'pidfile',
+  // Half-written by a runtime that was killed.
+  '.pidfile',
   'conmon.pid',
   'runtime.log',
   'ctl',

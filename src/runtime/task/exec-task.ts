@@ -1,13 +1,14 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { childSignal, detached, raceSignal, type Op } from '../../lib/abort.ts';
-import { errnoOf, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { errnoOf, failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import type { OciProcess, OciSpec } from '../oci/spec.ts';
 import { bundleFiles } from './bundle-files.ts';
 import { CappedOutput } from './capped-output.ts';
 import { spawnConmon, type ConmonProcess } from './conmon.ts';
+import { isAlive } from './process-end.ts';
 import type { TaskContext } from './task-context.ts';
 import type { ExecOutcome, ExecRequest, Task } from './task.ts';
 
@@ -35,10 +36,12 @@ interface ExecPlace {
 /**
  * Runs a command inside a running container. Its exit never touches the container's own exit file. When its time is up
  * or the caller leaves, everything it has started is killed, also what has left its session.
- * Throws DeadlineExceeded then; NotFound for a missing command; Unavailable when its end cannot be learnt.
+ * Throws DeadlineExceeded then; NotFound for a missing command; FailedPrecondition when the container does not run;
+ * Unavailable when the command's end cannot be learnt.
  */
 export async function execInTask(op: Op, context: TaskContext, task: Task, request: ExecRequest): Promise<ExecOutcome> {
   if (request.argv.length === 0) throw invalidArgument('exec: no command');
+  await mustRun(context, task);
   const place = placeOf(context, task);
   const timeoutMs = request.timeoutMs ?? 0;
   using child = childSignal(
@@ -57,6 +60,11 @@ export async function execInTask(op: Op, context: TaskContext, task: Task, reque
       op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec left something behind');
     });
   }
+}
+
+/** An OCI runtime has many words for a container that ends while something is started in it. */
+async function mustRun(context: TaskContext, task: Task): Promise<void> {
+  if (!(await isAlive(context.processes, task))) throw failedPrecondition(`exec: task ${task.id} does not run`);
 }
 
 function placeOf(context: TaskContext, task: Task): ExecPlace {
@@ -100,17 +108,10 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace): 
   });
   stdout.read(monitor.child.stdout);
   stderr.read(monitor.child.stderr);
-  const kill = (): void => {
-    detached(op.log, context.clock, CLEAN_UP_MS, 'kill exec', (fresh) =>
-      context.cgroups.killAll(fresh, place.cgroup),
-    ).catch((error: unknown) => {
-      op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec could not be killed');
-    });
-  };
   try {
     if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
     monitor.release();
-    const exitCode = await exitOf(op, task, place, monitor, stderr);
+    const exitCode = await exitOf(op, context, task, place, monitor, stderr);
     await settled(context, Promise.all([stdout.ended, stderr.ended]), DRAIN_MS);
     return {
       exitCode,
@@ -119,17 +120,30 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace): 
       truncated: stdout.truncated || stderr.truncated,
     };
   } catch (error) {
-    // Timed out, given up, or its monitor is lost: nobody will ever ask for it again.
-    kill();
-    if (op.signal.aborted) {
-      // So that nothing runs any more when the caller is told; but he is not kept waiting for a process in state D.
-      await settled(context, monitor.exited, KILLED_MS);
-    }
+    // Timed out, given up, or its monitor is lost: nobody will ever ask for it again. Nothing of it should run any more when
+    // the caller is told, but he is not kept waiting for a process in state D.
+    await settled(context, kill(op, context, task, place, monitor), 2 * KILLED_MS);
     throw error;
   } finally {
     monitor.child.stdout?.destroy();
     monitor.child.stderr?.destroy();
     monitor.letGo();
+  }
+}
+
+/** All that the command has started, and an OCI runtime that has not come to starting it. */
+async function kill(op: Op, context: TaskContext, task: Task, place: ExecPlace, monitor: ConmonProcess): Promise<void> {
+  try {
+    await detached(op.log, context.clock, CLEAN_UP_MS, 'kill exec', async (fresh) => {
+      await context.cgroups.killAll(fresh, place.cgroup);
+      await settled(context, monitor.exited, KILLED_MS);
+      // The runtime, its child, dies with it.
+      if (monitor.child.exitCode === null && monitor.child.signalCode === null) monitor.child.kill('SIGKILL');
+      await raceSignal(monitor.exited, fresh.signal);
+      await context.cgroups.killAll(fresh, place.cgroup);
+    });
+  } catch (error) {
+    op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec could not be killed');
   }
 }
 
@@ -150,6 +164,7 @@ function execArguments(task: Task, place: ExecPlace): string[] {
 
 async function exitOf(
   op: Op,
+  context: TaskContext,
   task: Task,
   place: ExecPlace,
   monitor: ConmonProcess,
@@ -158,12 +173,11 @@ async function exitOf(
   const started = await monitor.nextMessage(op);
   if (started === undefined || started.data < 0) {
     const log = await readFile(place.runtimeLog, 'utf8').catch(() => '');
-    const words = [started?.message, log, Buffer.from(stderr.bytes()).toString('utf8')];
-    throw classifyRuntimeError(
-      task.runtime.name,
-      'exec',
-      words.find((text) => text !== undefined && text.trim() !== '') ?? 'the monitor ended without a word',
-    );
+    const words = [started?.message ?? '', log, Buffer.from(stderr.bytes()).toString('utf8')];
+    const said = words.find((text) => text.trim() !== '');
+    await mustRun(context, task);
+    if (said === undefined) throw unavailable('exec: its monitor is gone before the command was started');
+    throw classifyRuntimeError(task.runtime.name, 'exec', said);
   }
   const ended = await monitor.nextMessage(op);
   if (ended === undefined || ended.data < 0) {
@@ -181,12 +195,21 @@ async function settled(context: TaskContext, promise: Promise<unknown>, longestM
 }
 
 async function cleanUp(op: Op, context: TaskContext, place: ExecPlace): Promise<void> {
-  for (const path of [place.processFile, place.pidFile, place.runtimeLog, join(place.dir, 'oom')]) {
-    await unlink(path).catch((error: unknown) => {
-      if (errnoOf(error) !== 'ENOENT') throw error;
-    });
+  for (let pauseMs = 1; ; pauseMs *= 2) {
+    // Not by name: a runtime that was killed leaves half-written files.
+    for (const name of await readdir(place.dir)) await unlink(join(place.dir, name)).catch(ifMissing);
+    try {
+      await rmdir(place.dir);
+      break;
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOTEMPTY') throw error;
+      await context.clock.sleep(pauseMs, op.signal);
+    }
   }
-  await rmdir(place.dir);
   // What the command has left in the background keeps its cgroup, which then goes with the container's own.
   if ((await context.cgroups.procs(place.cgroup, true)).length === 0) await context.cgroups.remove(op, place.cgroup);
+}
+
+function ifMissing(error: unknown): void {
+  if (errnoOf(error) !== 'ENOENT') throw error;
 }

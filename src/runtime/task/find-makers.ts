@@ -1,21 +1,29 @@
-import { readdir, readFile } from 'node:fs/promises';
 import type { ProcessKey } from '../../linux/procfs.ts';
-import type { ProcessTable } from './process-table.ts';
+import { listPids, readCmdline } from '../../linux/procfs.ts';
+import type { ProcessTable, ProcessView } from './process-table.ts';
 import type { Task } from './task.ts';
 
 /**
- * The processes that make a task whose create was cut off before their pids were known: its monitor, and an OCI runtime
- * that still creates. Both name the bundle folder and the id on their command lines. Reads the whole of /proc.
+ * The processes that make a task whose create was cut off before their pids were known: its monitor, an OCI runtime
+ * that still creates (both name the bundle folder and the id on their command lines), and what these have started: hooks, the
+ * container's first process. Reads the whole of /proc.
  */
-export async function findMakers(processes: ProcessTable, task: Pick<Task, 'id' | 'bundleDir'>): Promise<ProcessKey[]> {
-  const found: ProcessKey[] = [];
-  for (const name of await readdir('/proc')) {
-    if (!/^\d+$/.test(name) || !isMakerOf(await commandLine(name), task)) continue;
-    const view = await processes.view(Number(name));
-    // Looked at again: between the two reads the pid may have changed hands.
-    if (view !== undefined && isMakerOf(await commandLine(name), task)) found.push(view);
+export async function findMakers(
+  processes: ProcessTable,
+  task: Pick<Task, 'id' | 'bundleDir'>,
+): Promise<readonly ProcessKey[]> {
+  const makers = new Set<number>();
+  const views: ProcessView[] = [];
+  for (const pid of await listPids()) {
+    // Looked at before and after: between two reads the pid may have changed hands.
+    const before = await processes.view(pid);
+    const isMaker = isMakerOf((await readCmdline(pid)) ?? [], task);
+    const after = await processes.view(pid);
+    if (after === undefined || before?.startTimeTicks !== after.startTimeTicks) continue;
+    views.push(after);
+    if (isMaker) makers.add(pid);
   }
-  return found;
+  return withDescendants(views, makers);
 }
 
 export function isMakerOf(argv: readonly string[], task: Pick<Task, 'id' | 'bundleDir'>): boolean {
@@ -23,10 +31,20 @@ export function isMakerOf(argv: readonly string[], task: Pick<Task, 'id' | 'bund
   return bundle >= 0 && argv[bundle + 1] === task.bundleDir && argv.includes(task.id);
 }
 
-async function commandLine(pid: string): Promise<string[]> {
-  try {
-    return (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-  } catch {
-    return [];
+/** Parents before their children, so that who is killed first cannot start anew what is killed next. */
+export function withDescendants<T extends Pick<ProcessView, 'pid' | 'ppid'>>(
+  views: readonly T[],
+  roots: ReadonlySet<number>,
+): readonly T[] {
+  const found = views.filter((view) => roots.has(view.pid));
+  const taken = new Set(roots);
+  // The list grows while it is walked.
+  for (const parent of found) {
+    for (const view of views) {
+      if (view.ppid !== parent.pid || taken.has(view.pid)) continue;
+      taken.add(view.pid);
+      found.push(view);
+    }
   }
+  return found;
 }

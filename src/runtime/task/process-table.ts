@@ -5,6 +5,7 @@ import { processIdentity, type ProcessKey } from '../../linux/procfs.ts';
 export interface ProcessView extends ProcessKey {
   /** One letter, as in /proc/PID/stat: `Z` is dead and not reaped. */
   readonly state: string;
+  readonly ppid: number;
   /** Raw wait status, of a `Z` only. */
   readonly exitCode?: number;
 }

@@ -1,0 +1,32 @@
+/** Creates and starts one task, says so on stdout, and waits to be killed. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
+import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
+import { linuxProcessTable } from '../../../src/runtime/task/process-table.ts';
+import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
+import { TaskService } from '../../../src/runtime/task/task-service.ts';
+import type { CreateTaskRequest } from '../../../src/runtime/task/task.ts';
+import { op } from './task-fixture.ts';
+
+const [, , inputFile = ''] = process.argv;
+const { request, runtime, dir } = JSON.parse(await readFile(inputFile, 'utf8')) as {
+  request: CreateTaskRequest;
+  runtime: OciRuntimeLocation;
+  dir: string;
+};
+const service = new TaskService({
+  clock: systemClock,
+  processes: linuxProcessTable(new PidfdWatcher()),
+  cgroups: linuxTaskCgroups(new Cgroups({ clock: systemClock, host: await detectCgroups() })),
+  runtime: new OciRuntime(runtime),
+  conmon: '/usr/bin/conmon',
+  exitsDir: join(dir, 'exits'),
+  stateDir: dir,
+});
+const task = await service.create(op, request);
+await service.start(op, task);
+process.stdout.write(`${JSON.stringify(task)}\n`);
+setInterval(() => undefined, 1_000);

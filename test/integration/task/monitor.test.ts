@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { canceled, isKind } from '../../../src/lib/errors.ts';
+import type { Task } from '../../../src/runtime/task/task.ts';
+import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
+
+await test('monitor killed, then the process ends: told once, never with a made-up code', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const task = await fixture.shell('while [ ! -e /data/go ]; do sleep 0.05; done; exit 5', {
+    spec: { mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
+  });
+  process.kill(task.conmonPid, 'SIGKILL');
+  await until('the monitor to be gone', async () => {
+    const view = await fixture.processes.view(task.conmonPid);
+    return view === undefined || view.state === 'Z' || undefined;
+  });
+  await fixture.watcher.look();
+  assert.equal(fixture.exits.size, 0);
+  await assert.rejects(fixture.service.reopenLog(op, task), (error) => isKind(error, 'Unavailable'));
+  await writeFile(`${fixture.dir}/logs/go`, '');
+  const status = await fixture.exit(task.id);
+  assert.equal(status.logMayBeIncomplete, true);
+  // Where the kernel cannot tell any more, unknown is the answer.
+  if (status.kind === 'exited') assert.equal(status.code, 5);
+  else assert.match(status.reason, /its monitor is gone/);
+  await fixture.service.delete(op, task);
+  assert.equal(fixture.exits.get(task.id)?.length, 1);
+});
+
+await test(
+  'monitor stopped: told from the process table after a while, then deleted all the same',
+  needsRoot,
+  async () => {
+    await using fixture = await TaskFixture.make();
+    const task = await fixture.shell('sleep 1000');
+    process.kill(task.conmonPid, 'SIGSTOP');
+    await fixture.service.signal(op, task, 9);
+    const status = await fixture.exit(task.id);
+    assert.deepEqual(
+      [status.kind, status.kind === 'exited' && status.code, status.kind === 'exited' && status.signal],
+      ['exited', 137, 9],
+    );
+    assert.equal(status.logMayBeIncomplete, true);
+    await fixture.service.delete(op, task);
+  },
+);
+
+await test('monitor stopped and woken: the exit is told, then corrected once', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const task = await fixture.shell('sleep 1000');
+  process.kill(task.conmonPid, 'SIGSTOP');
+  await fixture.service.signal(op, task, 15);
+  await fixture.service.signal(op, task, 9);
+  assert.equal((await fixture.exit(task.id)).logMayBeIncomplete, true);
+  process.kill(task.conmonPid, 'SIGCONT');
+  const corrected = await until('the correction', () => fixture.corrections.get(task.id));
+  assert.equal(corrected.kind === 'exited' && corrected.code, 137);
+  assert.equal(corrected.logMayBeIncomplete, undefined);
+  await fixture.watcher.look();
+  assert.equal(fixture.exits.get(task.id)?.length, 1);
+});
+
+await test('an exit that is past when it is armed is told', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const task = await fixture.create({ argv: ['sh', '-c', 'exit 9'] });
+  await fixture.service.start(op, task);
+  await until('the exit file', () => fixture.service.readExit(task.id));
+  fixture.arm(task);
+  const status = await fixture.exit(task.id);
+  assert.equal(status.kind === 'exited' && status.code, 9);
+});
+
+await test('out of memory: the init is told from a child', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const spec = { resources: { memoryLimitBytes: 24 << 20, memorySwapLimitBytes: 24 << 20 } };
+  const eat = 'tail -c 200000000 /dev/zero';
+  const init = await fixture.run({ argv: eat.split(' '), spec });
+  const ofInit = await fixture.exit(init.id);
+  assert.equal(ofInit.kind === 'exited' && ofInit.oom, 'init');
+  assert.equal(ofInit.kind === 'exited' && ofInit.code, 137);
+  const child = await fixture.shell(`${eat}; exit 6`, { spec });
+  const ofChild = await fixture.exit(child.id);
+  assert.deepEqual([ofChild.kind === 'exited' && ofChild.code, ofChild.kind === 'exited' && ofChild.oom], [6, 'child']);
+  const killed = await fixture.shell(`${eat}; touch /data/now; sleep 1000`, {
+    spec: { ...spec, mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
+  });
+  await until('the child to die', () => readFile(`${fixture.dir}/logs/now`).catch(() => undefined));
+  await fixture.service.signal(op, killed, 9);
+  const ofKilled = await fixture.exit(killed.id);
+  assert.equal(ofKilled.kind === 'exited' && ofKilled.oom, 'child');
+});
+
+await test('a create that hangs is given up on request and leaves nothing', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const wrapper = join(fixture.dir, 'hanging-runtime');
+  const { path, root, name } = fixture.runtime;
+  await writeFile(
+    wrapper,
+    `#!/bin/sh\ncase "$*" in *" create "*) exec /bin/sh -c 'sleep 1000 & wait' hang "$@";; esac\nexec ${path} "$@"\n`,
+  );
+  await chmod(wrapper, 0o755);
+  const hanging = fixture.serviceWith({ name, path: wrapper, root });
+  const leaving = new AbortController();
+  const request = await fixture.request({ argv: ['true'] });
+  const creating = hanging.create({ ...op, signal: leaving.signal }, request);
+  creating.catch(() => undefined);
+  await until('the monitor', async () => (await fixture.cgroups.procs(`${fixture.cgroup}/monitors`, true))[1]);
+  leaving.abort(canceled('the container is to be removed'));
+  await assert.rejects(creating, (error) => isKind(error, 'Canceled'));
+});
+
+await test(
+  'kill -9 of the process that made it: the container lives on, a later process has code and log',
+  needsRoot,
+  async () => {
+    await using fixture = await TaskFixture.make();
+    const request = await fixture.request({
+      argv: ['sh', '-c', 'echo before; while [ ! -e /data/go ]; do sleep 0.05; done; echo after; exit 11'],
+      spec: { mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
+    });
+    const input = join(fixture.dir, 'request.json');
+    await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
+    const maker = spawn(process.execPath, [new URL('./make-and-wait.ts', import.meta.url).pathname, input], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const [line] = (await once(maker.stdout, 'data')) as [Buffer];
+    const task = JSON.parse(line.toString('utf8')) as Task;
+    fixture.tasks.push(task);
+    maker.kill('SIGKILL');
+    await once(maker, 'exit');
+    assert.equal((await fixture.processes.view(task.pid))?.startTimeTicks, task.startTimeTicks);
+    fixture.arm(task);
+    await mkdir(`${fixture.dir}/logs`, { recursive: true });
+    await writeFile(`${fixture.dir}/logs/go`, '');
+    const status = await fixture.exit(task.id);
+    assert.equal(status.kind === 'exited' && status.code, 11);
+    assert.equal(await fixture.log(task.id), 'before\nafter\n');
+    await fixture.service.delete(op, task);
+  },
+);
+
+await test('a create cut off by kill -9: what it left is found by bundle folder alone', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const task = await fixture.shell('sleep 1000');
+  const { id, bundleDir, cgroupPath, runtime } = task;
+  await fixture.service.delete(op, { id, bundleDir, cgroupPath, runtime }, { force: true });
+  for (const pid of [task.pid, task.conmonPid]) {
+    const view = await fixture.processes.view(pid);
+    assert.ok(view === undefined || view.state === 'Z');
+  }
+});

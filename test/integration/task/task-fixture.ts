@@ -1,0 +1,265 @@
+import { randomBytes } from 'node:crypto';
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import assert from 'node:assert/strict';
+import type { Op } from '../../../src/lib/abort.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { silentLog } from '../../../src/lib/log.ts';
+import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
+import { buildContainerSpec } from '../../../src/runtime/oci/build-container-spec.ts';
+import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/container-spec-input.ts';
+import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
+import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
+import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
+import { ExitWatcher } from '../../../src/runtime/task/exit-watcher.ts';
+import { linuxProcessTable, type ProcessTable } from '../../../src/runtime/task/process-table.ts';
+import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
+import { TaskService } from '../../../src/runtime/task/task-service.ts';
+import type { CreateTaskRequest, Task } from '../../../src/runtime/task/task.ts';
+
+export const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' };
+
+export const op: Op = { signal: new AbortController().signal, log: silentLog };
+
+export interface RunOptions {
+  readonly id?: string;
+  readonly argv: readonly string[];
+  readonly spec?: Partial<ContainerSpecInput>;
+  readonly request?: Partial<CreateTaskRequest>;
+}
+
+/** Real runc (or what GANTRY_TEST_OCI_RUNTIME names) and conmon in a folder, a cgroup and a runtime root of its own. */
+export class TaskFixture implements AsyncDisposable {
+  readonly dir: string;
+  readonly cgroup: string;
+  readonly cgroups: Cgroups;
+  readonly processes: ProcessTable;
+  readonly service: TaskService;
+  readonly watcher: ExitWatcher;
+  readonly exits = new Map<string, ExitStatus[]>();
+  readonly corrections = new Map<string, ExitStatus>();
+  readonly tasks: Task[] = [];
+  readonly runtime: OciRuntime;
+  readonly killed = new Set<string>();
+  readonly #pidfds = new PidfdWatcher();
+  // The clock's timers keep no process alive.
+  readonly #keepAlive = setInterval(() => undefined, 1_000);
+  readonly #host: HostFacts;
+
+  private constructor(dir: string, cgroup: string, cgroups: Cgroups, host: HostFacts, runtimePath: string) {
+    this.dir = dir;
+    this.cgroup = cgroup;
+    this.cgroups = cgroups;
+    this.#host = host;
+    this.processes = linuxProcessTable(this.#pidfds);
+    this.runtime = new OciRuntime({ name: 'runc', path: runtimePath, root: join(dir, 'oci') });
+    this.service = this.serviceWith(this.runtime.location);
+    this.watcher = new ExitWatcher({
+      clock: systemClock,
+      log: silentLog,
+      processes: this.processes,
+      exitsDir: join(dir, 'exits'),
+      oomKillCount: (path) => cgroups.oomKillCount(path),
+      onExit: (id, status) => this.exits.set(id, [...(this.exits.get(id) ?? []), status]),
+      onCorrection: (id, status) => this.corrections.set(id, status),
+    });
+  }
+
+  static async make(): Promise<TaskFixture> {
+    const dir = await mkdtemp(join(tmpdir(), 'gt-'));
+    const cgroup = `/gantry-task-test-${randomBytes(4).toString('hex')}`;
+    const host = await detectCgroups();
+    const cgroups = new Cgroups({ clock: systemClock, host });
+    await makeRootfs(join(dir, 'rootfs'));
+    await mkdir(join(dir, 'logs'));
+    await cgroups.ensureParent(cgroup);
+    await cgroups.create(`${cgroup}/monitors`);
+    const path = process.env['GANTRY_TEST_OCI_RUNTIME'] ?? (await runtimeOf(host.mode));
+    const fixture = new TaskFixture(dir, cgroup, cgroups, await gatherHostFacts(host), path);
+    await fixture.watcher.start();
+    return fixture;
+  }
+
+  serviceWith(runtime: OciRuntimeLocation): TaskService {
+    return new TaskService({
+      clock: systemClock,
+      processes: this.processes,
+      cgroups: linuxTaskCgroups(this.cgroups),
+      runtime: new OciRuntime(runtime),
+      conmon: '/usr/bin/conmon',
+      monitorCgroup: `${this.cgroup}/monitors`,
+      exitsDir: join(this.dir, 'exits'),
+      stateDir: this.dir,
+      onKillSent: (id) => this.killed.add(id),
+    });
+  }
+
+  logOf(id: string): string {
+    return join(this.dir, 'logs', `${id}.log`);
+  }
+
+  bundleOf(id: string): string {
+    return join(this.dir, 'bundles', id);
+  }
+
+  specInput(id: string, options: RunOptions): ContainerSpecInput {
+    return {
+      host: this.#host,
+      rootfs: join(this.dir, 'rootfs'),
+      readOnlyRootfs: true,
+      image: { env: ['PATH=/bin'] },
+      command: options.argv,
+      user: { uid: 0, gid: 0, additionalGids: [] },
+      namespaces: { pid: { kind: 'new' }, ipc: { kind: 'new' }, uts: { kind: 'new' }, network: { kind: 'new' } },
+      cgroupPath: `${this.cgroup}/${id}`,
+      ...options.spec,
+    };
+  }
+
+  async request(options: RunOptions): Promise<CreateTaskRequest> {
+    const id = options.id ?? randomBytes(32).toString('hex');
+    const input = this.specInput(id, options);
+    await mkdir(this.bundleOf(id), { recursive: true });
+    return {
+      id,
+      bundleDir: this.bundleOf(id),
+      logPath: this.logOf(id),
+      terminal: false,
+      stdin: false,
+      stdinOnce: false,
+      cgroupPath: input.cgroupPath,
+      oci: buildContainerSpec(input),
+      ...options.request,
+    };
+  }
+
+  async create(options: RunOptions): Promise<Task> {
+    const task = await this.service.create(op, await this.request(options));
+    this.tasks.push(task);
+    return task;
+  }
+
+  arm(task: Task): Disposable {
+    return this.watcher.arm({ ...task, weSentKill: () => this.killed.has(task.id) });
+  }
+
+  /** Creates, arms and starts. */
+  async run(options: RunOptions): Promise<Task> {
+    const task = await this.create(options);
+    this.arm(task);
+    await this.service.start(op, task);
+    return task;
+  }
+
+  shell(script: string, more: Omit<RunOptions, 'argv'> = {}): Promise<Task> {
+    return this.run({ ...more, argv: ['sh', '-c', script] });
+  }
+
+  async exit(id: string): Promise<ExitStatus> {
+    return await until('an exit', () => this.exits.get(id)?.[0]);
+  }
+
+  /** The log's own words, without time, stream and tag. */
+  async log(id: string): Promise<string> {
+    const text = await readFile(this.logOf(id), 'utf8');
+    return text
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => /^\S+ (?:stdout|stderr) ([FP]) (.*)$/s.exec(line))
+      .map((parts) => `${parts?.[2] ?? ''}${parts?.[1] === 'F' ? '\n' : ''}`)
+      .join('');
+  }
+
+  /** Waits until this command runs in the container's cgroup or below. */
+  async running(task: Task, command: string): Promise<number> {
+    return await until(`${command} to run`, async () => {
+      for (const pid of await this.cgroups.procs(task.cgroupPath, true)) {
+        const cmdline = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+        if (cmdline === `${command.replaceAll(' ', '\0')}\0`) return pid;
+      }
+      return undefined;
+    });
+  }
+
+  /** Everything away, and a look whether it is so. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const task of this.tasks) await this.service.delete(op, task, { force: true });
+    await this.watcher.close();
+    this.#pidfds.close();
+    try {
+      await this.#leakCheck();
+    } finally {
+      await this.cgroups.killAll(op, this.cgroup);
+      await this.cgroups.remove(op, this.cgroup);
+      await rm(this.dir, { recursive: true });
+      clearInterval(this.#keepAlive);
+    }
+  }
+
+  async #leakCheck(): Promise<void> {
+    await this.cgroups.remove(op, `${this.cgroup}/monitors`);
+    for (const task of this.tasks) assert.equal(await this.cgroups.exists(task.cgroupPath), false, task.cgroupPath);
+    assert.deepEqual(await this.cgroups.procs(this.cgroup, true), [], 'processes in the test cgroup');
+    assert.deepEqual(await processesNaming(this.dir), [], 'processes that name the test folder');
+    for (const name of ['socks', 'exec', 'oci']) {
+      assert.deepEqual(await readdir(join(this.dir, name)).catch(() => []), [], `left in ${name}`);
+    }
+    for (const id of await readdir(join(this.dir, 'bundles')).catch(() => [])) {
+      assert.deepEqual(await readdir(this.bundleOf(id)), [], `left in the bundle of ${id}`);
+    }
+  }
+}
+
+/** crun refuses a hybrid layout. */
+async function runtimeOf(mode: string): Promise<string> {
+  for (const path of mode === 'v2'
+    ? ['/usr/bin/crun', '/usr/sbin/runc', '/usr/bin/runc']
+    : ['/usr/sbin/runc', '/usr/bin/runc']) {
+    if ((await readFile(path).catch(() => undefined)) !== undefined) return path;
+  }
+  throw new Error('no OCI runtime is installed');
+}
+
+/** Looks until there is something. No upper bound on purpose tighter than a slow machine needs. */
+export async function until<T>(what: string, look: () => T | undefined | Promise<T | undefined>): Promise<T> {
+  for (let round = 0; round < 6_000; round++) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await systemClock.sleep(10);
+  }
+  throw new Error(`waited in vain for ${what}`);
+}
+
+async function processesNaming(text: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of await readdir('/proc')) {
+    if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue;
+    const cmdline = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (cmdline.includes(text)) found.push(`${pid} ${cmdline.replaceAll('\0', ' ')}`);
+  }
+  return found;
+}
+
+/** Debian's busybox with the libraries that it is linked with. */
+async function makeRootfs(dir: string): Promise<void> {
+  for (const name of ['bin', 'proc', 'sys', 'dev', 'tmp', 'etc', 'data'])
+    await mkdir(join(dir, name), { recursive: true });
+  await copyFile('/usr/bin/busybox', join(dir, 'bin/busybox'));
+  for (const applet of execFileSync('/usr/bin/busybox', ['--list'], { encoding: 'utf8' }).trim().split('\n')) {
+    if (applet !== 'busybox') await symlink('busybox', join(dir, 'bin', applet));
+  }
+  let linked = '';
+  try {
+    linked = execFileSync('ldd', ['/usr/bin/busybox'], { encoding: 'utf8' });
+  } catch {
+    // Linked statically.
+  }
+  for (const [, library] of linked.matchAll(/(\/\S+) \(0x/g)) {
+    if (library === undefined) continue;
+    await mkdir(dirname(join(dir, library)), { recursive: true });
+    await copyFile(library, join(dir, library));
+  }
+}
