@@ -196,8 +196,7 @@ function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest 
 
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
   await mkdir(join(paths.infraBundle, 'rootfs'), { recursive: true, mode: 0o711 });
-  const request = await rt.specs.infraTask(op, meta, paths);
-  const task = await rt.tasks.create(op, request);
+  const task = await rt.tasks.create(op, rt.specs.infraTask(meta, paths));
   await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.specs.infraTaskTraces(meta, paths), task });
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
   rt.exits.arm({ ...task, weSentKill: () => true });

@@ -1,0 +1,188 @@
+import {
+  MountPropagation,
+  NamespaceMode,
+  SecurityProfile_ProfileType,
+  type ContainerConfig,
+  type LinuxContainerResources,
+  type LinuxContainerSecurityContext,
+  type Mount,
+} from '../../cri/gen/api.ts';
+import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import type {
+  ContainerSpecInput,
+  DeviceInput,
+  HostFacts,
+  MountInput,
+  NamespaceChoice,
+  ResolvedUser,
+  ResourcesInput,
+} from '../oci/container-spec-input.ts';
+import type { OciSeccomp } from '../oci/spec.ts';
+import { sortSysctls } from '../sandbox/plan-sandbox.ts';
+import type { ContainerMeta } from '../store/container-record.ts';
+import type { SandboxPaths } from '../store/paths.ts';
+import type { SandboxMeta } from '../store/sandbox-record.ts';
+
+/** What has to be looked up in the world before the specification can be written. */
+export interface SpecFacts {
+  readonly host: HostFacts;
+  readonly rootfs: string;
+  readonly sandboxPaths: SandboxPaths;
+  readonly user: ResolvedUser;
+  readonly seccomp?: OciSeccomp;
+  readonly devices: readonly DeviceInput[];
+  /** `/proc/<pid>/ns/pid` of the pod's infra process, and of the container that CRI's TARGET mode names. */
+  readonly podPidNamespace?: string;
+  readonly targetPidNamespace?: string;
+}
+
+/** CRI's container configuration as the input of its OCI specification. Pure. Throws InvalidArgument, NotImplemented. */
+export function specInputOf(
+  { config, facts }: ContainerMeta,
+  sandbox: SandboxMeta,
+  world: SpecFacts,
+): ContainerSpecInput {
+  const security = config.linux?.securityContext;
+  const { namespaces } = sandbox.facts;
+  const paths = world.sandboxPaths;
+  return {
+    host: world.host,
+    rootfs: world.rootfs,
+    readOnlyRootfs: security?.readonlyRootfs === true,
+    image: facts.image,
+    command: config.command,
+    args: config.args,
+    env: config.envs.map(({ key, value }) => ({ name: key, value: value.toString('utf8') })),
+    workingDir: config.workingDir,
+    user: world.user,
+    terminal: config.tty,
+    hostname: sandbox.facts.hostname,
+    privileged: security?.privileged === true,
+    noNewPrivileges: security?.noNewPrivs === true,
+    addCapabilities: security?.capabilities?.addCapabilities ?? [],
+    dropCapabilities: security?.capabilities?.dropCapabilities ?? [],
+    addAmbientCapabilities: security?.capabilities?.addAmbientCapabilities ?? [],
+    ...(world.seccomp === undefined ? {} : { seccomp: world.seccomp }),
+    // On the wire "none" and "not said" look alike: both mean the defaults, as every runtime reads them.
+    ...(listed(security?.maskedPaths) ? { maskedPaths: security?.maskedPaths } : {}),
+    ...(listed(security?.readonlyPaths) ? { readonlyPaths: security?.readonlyPaths } : {}),
+    namespaces: {
+      network: namespaces.network === 'host' ? { kind: 'host' } : { kind: 'path', path: sandbox.facts.netnsPath ?? '' },
+      uts: namespaces.uts === 'host' ? { kind: 'host' } : { kind: 'path', path: paths.uts },
+      ipc: ipcNamespace(namespaces.ipc, paths),
+      pid: pidNamespace(security, sandbox, world),
+    },
+    sysctls: sortSysctls(sandbox.config.linux?.sysctls ?? {}, namespaces).perContainer,
+    ...(namespaces.ipc === 'own' ? {} : { shmPath: namespaces.ipc === 'host' ? '/dev/shm' : paths.shm }),
+    hostsPath: paths.hosts,
+    hostnamePath: paths.hostname,
+    resolvConfPath: paths.resolvConf,
+    mounts: config.mounts.map(mountInput),
+    devices: world.devices,
+    resources: resourcesInput(config.linux?.resources),
+    cgroupPath: facts.cgroupPath,
+  };
+}
+
+function listed(paths: readonly string[] | undefined): boolean {
+  return paths !== undefined && paths.length > 0;
+}
+
+function ipcNamespace(mode: 'pod' | 'own' | 'host', paths: SandboxPaths): NamespaceChoice {
+  switch (mode) {
+    case 'pod':
+      return { kind: 'path', path: paths.ipc };
+    case 'own':
+      return { kind: 'new' };
+    case 'host':
+      return { kind: 'host' };
+  }
+}
+
+/** The container's own word on its PID namespace, else the sandbox's. */
+export function pidModeOf(security: LinuxContainerSecurityContext | undefined, sandbox: SandboxMeta): NamespaceMode {
+  const own = security?.namespaceOptions?.pid;
+  if (own !== undefined) return own;
+  const modes = { pod: NamespaceMode.POD, own: NamespaceMode.CONTAINER, host: NamespaceMode.NODE } as const;
+  return modes[sandbox.facts.namespaces.pid];
+}
+
+function pidNamespace(
+  security: LinuxContainerSecurityContext | undefined,
+  sandbox: SandboxMeta,
+  world: SpecFacts,
+): NamespaceChoice {
+  switch (pidModeOf(security, sandbox)) {
+    case NamespaceMode.POD:
+      if (sandbox.facts.namespaces.pid !== 'pod') return { kind: 'new' };
+      if (world.podPidNamespace === undefined) throw failedPrecondition("the pod's PID namespace is gone");
+      return { kind: 'path', path: world.podPidNamespace };
+    case NamespaceMode.CONTAINER:
+      return { kind: 'new' };
+    case NamespaceMode.NODE:
+      return { kind: 'host' };
+    case NamespaceMode.TARGET:
+      if (world.targetPidNamespace === undefined) throw failedPrecondition('the target container does not run');
+      return { kind: 'path', path: world.targetPidNamespace };
+  }
+}
+
+const PROPAGATIONS = {
+  [MountPropagation.PROPAGATION_PRIVATE]: 'private',
+  [MountPropagation.PROPAGATION_HOST_TO_CONTAINER]: 'rslave',
+  [MountPropagation.PROPAGATION_BIDIRECTIONAL]: 'rshared',
+} as const;
+
+function mountInput(mount: Mount): MountInput {
+  const { containerPath, hostPath, readonly, propagation } = mount;
+  if (containerPath === '') throw invalidArgument('a mount has no container_path');
+  if (mount.image !== undefined)
+    throw notImplemented(`mount ${containerPath}: images as volumes are not supported yet`);
+  if (!hostPath.startsWith('/'))
+    throw invalidArgument(`mount ${containerPath}: host_path "${hostPath}" is not absolute`);
+  if (mount.recursiveReadOnly) {
+    throw notImplemented(`mount ${containerPath}: recursive read-only mounts are not supported yet`);
+  }
+  if (mount.uidMappings.length + mount.gidMappings.length > 0) {
+    throw notImplemented(`mount ${containerPath}: id-mapped mounts are not supported yet`);
+  }
+  return { containerPath, hostPath, readOnly: readonly, propagation: PROPAGATIONS[propagation] };
+}
+
+function resourcesInput(resources: LinuxContainerResources | undefined): ResourcesInput {
+  if (resources === undefined) return {};
+  return {
+    cpuShares: Number(resources.cpuShares),
+    cpuQuotaUs: Number(resources.cpuQuota),
+    cpuPeriodUs: Number(resources.cpuPeriod),
+    cpusetCpus: resources.cpusetCpus,
+    cpusetMems: resources.cpusetMems,
+    memoryLimitBytes: Number(resources.memoryLimitInBytes),
+    memorySwapLimitBytes: Number(resources.memorySwapLimitInBytes),
+    hugepageLimits: resources.hugepageLimits.map(({ pageSize, limit }) => ({ pageSize, limitBytes: Number(limit) })),
+    unified: resources.unified,
+    oomScoreAdj: Number(resources.oomScoreAdj),
+  };
+}
+
+export type SeccompChoice =
+  { readonly kind: 'default' } | { readonly kind: 'unconfined' } | { readonly kind: 'file'; readonly path: string };
+
+/** Which seccomp profile is asked for. Nothing said: the default one. Privileged: none. */
+export function seccompChoiceOf(config: ContainerConfig): SeccompChoice {
+  const security = config.linux?.securityContext;
+  if (security?.privileged === true) return { kind: 'unconfined' };
+  const profile = security?.seccomp;
+  switch (profile?.profileType) {
+    case undefined:
+    case SecurityProfile_ProfileType.RuntimeDefault:
+      return { kind: 'default' };
+    case SecurityProfile_ProfileType.Unconfined:
+      return { kind: 'unconfined' };
+    case SecurityProfile_ProfileType.Localhost:
+      if (profile?.localhostRef === undefined || profile.localhostRef === '') {
+        throw invalidArgument('a seccomp profile of type Localhost needs localhost_ref');
+      }
+      return { kind: 'file', path: profile.localhostRef };
+  }
+}

@@ -1,0 +1,88 @@
+import { rmdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { errnoOf } from '../../lib/errors.ts';
+import type { Ledger, LedgerEntry, Releasers } from '../../lib/ledger.ts';
+import type {
+  CgroupTree,
+  ContainerSnapshots,
+  MountPoints,
+  NamespacePins,
+  NetworkPlan,
+  SandboxNetworks,
+  TreeRemover,
+} from '../parts.ts';
+import type { TaskRemains, TaskService } from '../task/task-service.ts';
+import { sandboxOwner } from './owners.ts';
+import type { SandboxStore } from './sandbox-record.ts';
+
+export interface ReleaseDeps {
+  readonly ledger: Ledger;
+  readonly sandboxes: SandboxStore;
+  readonly tasks: Pick<TaskService, 'delete'>;
+  readonly snapshots: ContainerSnapshots;
+  readonly networks: SandboxNetworks;
+  readonly namespaces: NamespacePins;
+  readonly mounts: MountPoints;
+  readonly cgroups: CgroupTree;
+  readonly trees: TreeRemover;
+}
+
+/**
+ * How each kind of thing in the ledger is let go of. Each succeeds when the thing is not there (any more) and throws while
+ * it is; each works from its entry alone, so that it does after a crash, a reboot or a change of configuration.
+ */
+export function releaseTable(deps: ReleaseDeps): Releasers {
+  return {
+    cgroup: (op, entry) => releaseCgroup(op, deps, entry),
+    directory: (op, entry) => deps.trees.remove(op, rootOf(entry), entry.key),
+    bundle: (op, entry) => releaseBundle(op, deps, entry),
+    tmpfs: (op, entry) => deps.mounts.unmount(op, entry.key),
+    rootfs: (op, entry) => deps.snapshots.unmount(op, entry.key),
+    snapshot: (op, entry) => deps.snapshots.remove(op, entry.key),
+    pin: (op, entry) => deps.namespaces.unpin(op, entry.key),
+    task: (op, entry) => deps.tasks.delete(op, entry.data as unknown as TaskRemains, { force: true }),
+    cni: (op, entry) => releaseNetwork(op, deps, entry),
+  };
+}
+
+function rootOf(entry: LedgerEntry): string {
+  const root = entry.data['root'];
+  return typeof root === 'string' ? root : dirname(entry.key);
+}
+
+type Op = Parameters<Releasers[string]>[0];
+
+async function releaseCgroup(op: Op, { cgroups, sandboxes, ledger }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+  // A pod that was given a new sandbox has two for a while: whoever leaves last takes the group away.
+  const heir = sandboxes.list().find(({ meta, status }) => {
+    return (
+      meta.facts.cgroupPath === entry.key && sandboxOwner(meta.id) !== entry.owner && status.removing === undefined
+    );
+  });
+  if (heir !== undefined) {
+    await ledger.intend(sandboxOwner(heir.meta.id), { kind: entry.kind, key: entry.key, volatile: true });
+    return;
+  }
+  await cgroups.killAll(op, entry.key);
+  await cgroups.remove(op, entry.key);
+}
+
+/** After the task's deletion two empty folders are left: anything more than that goes the careful way. */
+async function releaseBundle(op: Op, { trees }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+  try {
+    for (const path of [join(entry.key, 'rootfs'), entry.key]) {
+      await rmdir(path).catch((error: unknown) => {
+        if (errnoOf(error) !== 'ENOENT') throw error;
+      });
+    }
+  } catch {
+    await trees.remove(op, rootOf(entry), entry.key);
+  }
+}
+
+async function releaseNetwork(op: Op, { networks, namespaces }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+  const plan = entry.data['plan'] as NetworkPlan;
+  const path = entry.data['netnsPath'];
+  const there = typeof path === 'string' && (await namespaces.inodeOf(path)) !== undefined;
+  await networks.disconnect(op, plan, there ? path : undefined);
+}
