@@ -13,7 +13,7 @@ export type TreeRemoval =
   | { readonly kind: 'blocked'; readonly blockers: readonly RemovalBlocker[] };
 
 export interface RemovalBlocker {
-  readonly path: string;
+  /** One line for people, with the path. */
   readonly message: string;
 }
 
@@ -24,7 +24,7 @@ export async function removeTree(remover: TreeRemover, op: Op, root: string, pat
 }
 
 function blocked(path: string, blockers: readonly RemovalBlocker[]): GantryError {
-  const named = blockers.slice(0, 5).map((blocker) => `${blocker.path}: ${blocker.message}`);
+  const named = blockers.slice(0, 5).map((blocker) => blocker.message);
   const more = blockers.length > named.length ? ` and ${String(blockers.length - named.length)} more` : '';
   return unavailable(`${path} can not be removed: ${named.join('; ')}${more}`, { details: { path, blockers } });
 }

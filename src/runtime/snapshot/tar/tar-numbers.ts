@@ -49,7 +49,9 @@ export function checksumHolds(block: Buffer): boolean {
     unsigned += byte;
     if (byte > 0x7f) negative += 256;
   }
-  const stored = parseNumber(block, CHECKSUM_AT, CHECKSUM_END - CHECKSUM_AT, 'checksum');
+  const field = block.toString('latin1', CHECKSUM_AT, CHECKSUM_END);
+  const digits = /^ *([0-7]+)[ \0]*/.exec(field)?.[1];
+  const stored = digits === undefined ? -1 : parseInt(digits, 8);
   return stored === unsigned || stored === unsigned - negative;
 }
 

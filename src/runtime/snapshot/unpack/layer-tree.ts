@@ -18,6 +18,12 @@ const MAX_OPEN_DIRECTORIES = 64;
 const CONTAINED = RESOLVE.IN_ROOT | RESOLVE.NO_MAGICLINKS | RESOLVE.NO_XDEV;
 const OPEN_PARENT = { flags: O.PATH | O.DIRECTORY, resolve: CONTAINED };
 
+/** What was made a moment ago, by one name. */
+const OPEN_NEW = {
+  flags: O.PATH | O.DIRECTORY | O.NOFOLLOW,
+  resolve: RESOLVE.BENEATH | RESOLVE.NO_SYMLINKS | RESOLVE.NO_XDEV,
+};
+
 const NOT_ASCII = /[^\x01-\x7f]/;
 
 /** A byte string as an argument of a system call. */
@@ -186,12 +192,15 @@ export class LayerTree implements Disposable {
   #make(path: string): number {
     let fd = this.#root;
     let made = '';
+    let isNew = false;
     for (const name of path.split('/')) {
-      const parentPath = made;
       made = joined(made, name);
       let next: number;
       try {
-        next = this.#tryOpen(made) ?? this.#makeOne(fd, made, parentPath, name);
+        // In a directory that is new there is nothing to find, and the way to it need not be walked again.
+        const found: number | undefined = isNew ? undefined : this.#tryOpen(made);
+        isNew = found === undefined;
+        next = found ?? this.#makeOne(fd, made, name);
       } finally {
         if (fd !== this.#root) this.#sys.close(fd);
       }
@@ -200,7 +209,7 @@ export class LayerTree implements Disposable {
     return fd;
   }
 
-  #makeOne(parent: number, path: string, parentPath: string, name: string): number {
+  #makeOne(parent: number, path: string, name: string): number {
     let opaque = false;
     try {
       this.#sys.mkdirat(parent, pathArgument(name), IMPLIED_DIRECTORY_MODE);
@@ -217,9 +226,7 @@ export class LayerTree implements Disposable {
     }
     this.implied.add(path);
     if (opaque) this.setOpaque(path);
-    const fd = this.#tryOpen(path);
-    if (fd === undefined) throw invalidArgument(`${displayName(parentPath)} is in the way`);
-    return fd;
+    return this.#sys.openat2(parent, pathArgument(name), OPEN_NEW);
   }
 }
 
