@@ -54,6 +54,8 @@ export function successor(current: KubeObject, sent: New<KubeObject>, info: Reso
     else metadata[key] = value;
   }
   const next = { ...sent, metadata } as unknown as KubeObject;
+  // The node was filled in by the API: leaving it out does not ask for another.
+  if (next.kind === 'Pod') next.spec = { ...next.spec, nodeName: next.spec.nodeName ?? (current as Pod).spec.nodeName };
   if (info.hasStatus) {
     const { status } = current as { status?: unknown };
     if (status === undefined) Reflect.deleteProperty(next, 'status');

@@ -1,0 +1,22 @@
+import type { ApiConnection } from '../gantry-extensions.ts';
+import { HttpConnection } from './http-connection.ts';
+import { httpGantryClient } from './http-gantry-client.ts';
+import { httpKubeClient } from './http-kube-client.ts';
+
+/**
+ * The API at an address. Nothing is sent before the first call, so this does not fail when nobody answers there.
+ *
+ * @param address `unix:///run/gantry/api.sock` or `http://127.0.0.1:8080`
+ * @throws InvalidArgument for another kind of address
+ */
+export async function connectApi(address: string): Promise<ApiConnection> {
+  const connection = await Promise.resolve(new HttpConnection(address));
+  return {
+    kube: httpKubeClient(connection),
+    gantry: httpGantryClient(connection),
+    close: () => {
+      connection.close();
+      return Promise.resolve();
+    },
+  };
+}

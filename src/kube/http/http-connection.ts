@@ -1,0 +1,171 @@
+import http, { type IncomingMessage } from 'node:http';
+import type { Op } from '../../lib/abort.ts';
+import { canceled, errnoOf, GantryError, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import type { Status } from '../objects.ts';
+import { errorOfStatus, isStatus } from '../status-error.ts';
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  /** Segments, not encoded. */
+  readonly path: readonly string[];
+  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly body?: unknown;
+  readonly contentType?: string;
+}
+
+export interface HttpAnswer<T> {
+  readonly body: T;
+  /** Texts of the Warning headers. */
+  readonly warnings: readonly string[];
+}
+
+/** An answer that says more than this is not one of ours. Lists may be long. */
+const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
+
+/** One API server, over a unix socket or plain HTTP. Connections are kept and used again. */
+export class HttpConnection {
+  readonly #address: string;
+  readonly #target: { socketPath: string } | { host: string; port: number };
+  readonly #basePath: string;
+  readonly #agent = new http.Agent({ keepAlive: true });
+
+  /** @throws InvalidArgument for an address that is neither `unix:///PATH` nor `http://HOST:PORT` */
+  constructor(address: string) {
+    this.#address = address;
+    if (address.startsWith('unix://')) {
+      this.#target = { socketPath: address.slice('unix://'.length) };
+      this.#basePath = '';
+      return;
+    }
+    const url = URL.canParse(address) ? new URL(address) : undefined;
+    if (url?.protocol !== 'http:') {
+      throw invalidArgument(
+        `${JSON.stringify(address)} is no address of an API: it must be unix:///PATH or http://HOST:PORT`,
+      );
+    }
+    this.#target = { host: url.hostname.replaceAll(/[[\]]/g, ''), port: Number(url.port || 80) };
+    this.#basePath = url.pathname.replace(/\/$/, '');
+  }
+
+  /** Asks and reads the whole answer. Throws the error that a Status stands for. */
+  async ask<T>(op: Op, request: HttpRequest): Promise<HttpAnswer<T>> {
+    const response = await this.#send(op, request);
+    const text = await this.#readAll(op, response);
+    let body: unknown;
+    try {
+      body = JSON.parse(text);
+    } catch (error) {
+      throw unavailable(`the API at ${this.#address} gave an answer that is not JSON`, { cause: error });
+    }
+    return { body: body as T, warnings: warningsOf(response) };
+  }
+
+  /** Asks and hands the answer on as it comes. Throws before the first chunk if the API says no. */
+  async *stream(op: Op, request: HttpRequest): AsyncGenerator<Buffer, void, undefined> {
+    const response = await this.#send(op, request);
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) yield chunk;
+    } catch (error) {
+      throw this.#explained(op, error);
+    } finally {
+      response.destroy();
+    }
+  }
+
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #send(op: Op, request: HttpRequest): Promise<IncomingMessage> {
+    const { body } = request;
+    const payload = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    op.signal.throwIfAborted();
+    const response = await new Promise<IncomingMessage>((resolve, reject) => {
+      const sent = http.request({
+        ...this.#target,
+        method: request.method,
+        path: this.#basePath + pathOf(request),
+        agent: this.#agent,
+        signal: op.signal,
+        // Over a unix socket there is no host to name; over TCP Node names the right one.
+        ...('socketPath' in this.#target ? { host: 'localhost' } : {}),
+        headers: {
+          accept: 'application/json',
+          'user-agent': 'gantry',
+          ...(payload === undefined
+            ? {}
+            : { 'content-type': request.contentType ?? 'application/json', 'content-length': payload.byteLength }),
+        },
+      });
+      sent.once('response', resolve);
+      sent.on('error', (error) => reject(this.#explained(op, error)));
+      sent.end(payload);
+    });
+    const code = response.statusCode ?? 0;
+    if (code >= 200 && code < 300) return response;
+    throw errorOf(code, await this.#readAll(op, response), this.#address);
+  }
+
+  async #readAll(op: Op, response: IncomingMessage): Promise<string> {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        size += chunk.byteLength;
+        if (size > MAX_ANSWER_BYTES) throw unavailable(`the answer of the API at ${this.#address} is too long`);
+        chunks.push(chunk);
+      }
+    } catch (error) {
+      throw this.#explained(op, error);
+    }
+    return Buffer.concat(chunks).toString('utf8');
+  }
+
+  #explained(op: Op, error: unknown): Error {
+    if (op.signal.aborted) {
+      const reason: unknown = op.signal.reason;
+      return reason instanceof GantryError ? reason : canceled('canceled', { cause: error });
+    }
+    if (error instanceof GantryError) return error;
+    const errno = errnoOf(error);
+    if (errno === 'EACCES' || errno === 'EPERM') {
+      return new GantryError('PermissionDenied', `no permission to use the API at ${this.#address}: it is root's`, {
+        cause: error,
+      });
+    }
+    if (errno === 'ENOENT' || errno === 'ECONNREFUSED') {
+      return unavailable(`nobody answers at ${this.#address}: is gantryd running?`, { cause: error });
+    }
+    return unavailable(`the connection to the API at ${this.#address} broke: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function pathOf({ path, query = {} }: HttpRequest): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') search.append(name, String(value));
+  }
+  const text = search.toString();
+  return `/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
+}
+
+function errorOf(code: number, text: string, address: string): Error {
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    body = undefined;
+  }
+  if (isStatus(body)) return errorOfStatus(body);
+  const status: Status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', code };
+  return errorOfStatus({ ...status, message: `the API at ${address} answered ${code} without saying why` });
+}
+
+function warningsOf(response: IncomingMessage): string[] {
+  const texts: string[] = [];
+  for (const header of response.headersDistinct['warning'] ?? []) {
+    for (const [, text = ''] of header.matchAll(/299 \S+ "((?:[^"\\]|\\.)*)"/g))
+      texts.push(text.replaceAll(/\\(.)/g, '$1'));
+  }
+  return texts;
+}
