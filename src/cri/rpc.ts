@@ -23,3 +23,17 @@ export type RpcHandler<M extends RpcMethod> = (
 
 /** The methods of a service as an object of ours: `interface RuntimeService` is one. */
 export type RpcImplementation<S extends RpcService> = { readonly [K in keyof S]: RpcHandler<S[K]> };
+
+/** A service beside CRI's two on the same socket. Made by {@link rpcService}. */
+export interface ExtraService {
+  readonly definition: RpcService;
+  readonly implementation: Readonly<Record<string, unknown>>;
+}
+
+/** Ties a generated service to an implementation of it. A method that is absent answers UNIMPLEMENTED. */
+export function rpcService<S extends RpcService>(
+  definition: S,
+  implementation: Partial<RpcImplementation<S>>,
+): ExtraService {
+  return { definition, implementation };
+}

@@ -8,23 +8,9 @@ import type { Log } from '../lib/log.ts';
 import { listenUnix, unixSocketPath } from '../lib/unix-socket.ts';
 import { AuthoritySocket } from './authority-socket.ts';
 import { ImageServiceService, RuntimeServiceService } from './gen/api.ts';
-import type { RpcImplementation, RpcService } from './rpc.ts';
+import type { ExtraService, RpcService } from './rpc.ts';
 import { CallHost } from './serve-rpc.ts';
 import type { ImageService, RuntimeService } from './services.ts';
-
-/** A service beside CRI's two on the same socket. Made by {@link rpcService}. */
-export interface ExtraService {
-  readonly definition: RpcService;
-  readonly implementation: Readonly<Record<string, unknown>>;
-}
-
-/** Ties a generated service to an implementation of it. A method that is absent answers UNIMPLEMENTED. */
-export function rpcService<S extends RpcService>(
-  definition: S,
-  implementation: Partial<RpcImplementation<S>>,
-): ExtraService {
-  return { definition, implementation };
-}
 
 export interface CriServerOptions {
   /** `unix:///absolute/path`, or the path alone. */

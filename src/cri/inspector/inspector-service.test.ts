@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rmdir } from 'node:fs/promises';
+import os from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import type { Op } from '../../lib/abort.ts';
+import { isKind, notFound } from '../../lib/errors.ts';
+import { silentLog } from '../../lib/log.ts';
+import { connectCri } from '../client.ts';
+import { serveCri } from '../server.ts';
+import { inspectorOf, serveInspector } from './inspector-service.ts';
+import type { ExplainQuestion, Explanation, Inspector, InspectorSubject, PendingItem } from './inspector.ts';
+
+const op: Op = { signal: new AbortController().signal, log: silentLog };
+const version = {
+  version: '0.1.0',
+  instanceId: 'i1',
+  pid: 42,
+  startedAtWallMs: 1_700_000_000_123,
+  bootId: 'b',
+  nodeVersion: 'v26',
+  ociRuntime: 'crun (/usr/bin/crun)',
+  root: '/r',
+  state: '/s',
+};
+const blocked: PendingItem = {
+  subject: { podUid: 'u' },
+  kind: 'teardown',
+  key: '/pods/u/volumes/x',
+  message: 'volume x cannot be deleted',
+  sinceWallMs: 1_700_000_000_000,
+  attempts: 3,
+  lastError: 'blocked',
+  nextAttemptWallMs: 1_700_000_001_000,
+  blockers: [
+    { path: '/pods/u/volumes/x/m', reason: 'mount', source: 'tmpfs', holders: [{ pid: 7, comm: 'sh' }], message: 'm' },
+  ],
+};
+const explanation: Explanation = {
+  entries: [
+    {
+      seq: 1,
+      wallMs: 1_700_000_000_000,
+      bootId: 'b',
+      subject: { podUid: 'u', containerName: 'web' },
+      what: 'container.exited',
+      message: 'exited with 0',
+      why: 'deleted by the user',
+      outcome: 'ok',
+      durationMs: 1.5,
+      data: { code: 0, nested: ['x'] },
+    },
+    { seq: 2, wallMs: 0, bootId: 'b', subject: {}, what: 'x', message: '', durationMs: 0 },
+  ],
+  pending: [{ ...blocked, blockers: [] }],
+};
+
+test('questions and answers pass the socket as they are', async () => {
+  const folder = await mkdtemp(join(os.tmpdir(), 'gantry-inspector-'));
+  const asked: (ExplainQuestion | InspectorSubject | undefined)[] = [];
+  const inspector: Inspector = {
+    version: () => Promise.resolve(version),
+    explain: (_op, question) => {
+      asked.push(question);
+      if (question.subject.podName === 'gone') return Promise.reject(notFound('no such pod'));
+      return Promise.resolve(explanation);
+    },
+    pendingWork: (_op, subject) => {
+      asked.push(subject);
+      return Promise.resolve([blocked]);
+    },
+  };
+  const server = await serveCri({
+    listen: join(folder, 's'),
+    log: silentLog,
+    extraServices: [serveInspector(inspector)],
+  });
+  const connection = connectCri(join(folder, 's'));
+  const remote = inspectorOf(connection);
+  try {
+    assert.deepEqual(await remote.version(op), version);
+    const subject = { podNamespace: 'default', podName: 'hello' };
+    assert.deepEqual(await remote.explain(op, { subject, limit: 5 }), explanation);
+    assert.deepEqual(await remote.explain(op, { subject }), explanation);
+    assert.deepEqual(await remote.pendingWork(op), [blocked]);
+    assert.deepEqual(await remote.pendingWork(op, { podUid: 'u' }), [blocked]);
+    assert.deepEqual(asked, [{ subject, limit: 5 }, { subject }, undefined, { podUid: 'u' }]);
+    await assert.rejects(remote.explain(op, { subject: { podName: 'gone' } }), (e) => isKind(e, 'NotFound'));
+    await assert.rejects(remote.explain(op, { subject: {} }), (e) => isKind(e, 'InvalidArgument'));
+    await assert.rejects(remote.explain(op, { subject, limit: -1 }), (e) => isKind(e, 'InvalidArgument'));
+  } finally {
+    connection.close();
+    await server.close();
+    await rmdir(folder);
+  }
+});
