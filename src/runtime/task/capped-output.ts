@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream';
 export class CappedOutput {
   readonly #capBytes: number;
   readonly #chunks: Uint8Array[] = [];
-  readonly #end = Promise.withResolvers<void>();
+  readonly #end = Promise.withResolvers<undefined>();
   #size = 0;
   #truncated = false;
 
@@ -14,11 +14,11 @@ export class CappedOutput {
 
   read(stream: Readable | null): void {
     if (stream === null) {
-      this.#end.resolve();
+      this.#end.resolve(undefined);
       return;
     }
     stream.on('data', (chunk: Buffer) => this.add(chunk));
-    for (const event of ['end', 'close', 'error']) stream.once(event, () => this.#end.resolve());
+    for (const event of ['end', 'close', 'error']) stream.once(event, () => this.#end.resolve(undefined));
   }
 
   add(chunk: Uint8Array): void {
@@ -31,7 +31,7 @@ export class CappedOutput {
   }
 
   /** Resolves when nobody can write any more. */
-  get ended(): Promise<void> {
+  get ended(): Promise<unknown> {
     return this.#end.promise;
   }
 

@@ -88,7 +88,7 @@ async function processOf(task: Task, request: ExecRequest): Promise<OciProcess> 
   } catch (error) {
     throw internal(`exec: the container's specification cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  const { oomScoreAdj: _inherited, ...own } = spec.process;
+  const own = spec.process;
   return {
     ...own,
     terminal: request.tty === true,

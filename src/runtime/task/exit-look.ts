@@ -24,8 +24,8 @@ const SIGKILL = 9;
 export class ExitLook {
   readonly #deps: ExitWatcherDeps;
   readonly #task: WatchedTask;
-  readonly #pidfdWord = Promise.withResolvers<void>();
-  readonly #pidfd: Disposable;
+  readonly #pidfdWord = Promise.withResolvers<undefined>();
+  readonly #pidfd: Disposable | undefined;
   #wait: WaitStatus | undefined;
   #pidfdSpoke = false;
   #goneSinceMs: number | undefined;
@@ -37,12 +37,27 @@ export class ExitLook {
   constructor(deps: ExitWatcherDeps, task: WatchedTask) {
     this.#deps = deps;
     this.#task = task;
-    this.#pidfd = deps.processes.watch(task, (status) => {
-      this.#wait = status ?? this.#wait;
-      this.#pidfdSpoke = true;
-      this.#pidfdWord.resolve();
-      this.wake();
-    });
+    this.#pidfd = this.#watchProcess();
+  }
+
+  #watchProcess(): Disposable | undefined {
+    try {
+      return this.#deps.processes.watch(this.#task, (status) => {
+        this.#pidfdSays(status);
+        this.wake();
+      });
+    } catch (error) {
+      // Out of descriptors: the look every second finds the exit all the same.
+      this.#deps.log.warn({ containerId: this.#task.id, error: messageOf(error) }, 'process cannot be watched');
+      this.#pidfdSays(undefined);
+      return undefined;
+    }
+  }
+
+  #pidfdSays(status: WaitStatus | undefined): void {
+    this.#wait = status ?? this.#wait;
+    this.#pidfdSpoke = true;
+    this.#pidfdWord.resolve(undefined);
   }
 
   get told(): boolean {
@@ -67,19 +82,24 @@ export class ExitLook {
 
   close(): void {
     this.#closed = true;
-    this.#pidfd[Symbol.dispose]();
+    this.#pidfd?.[Symbol.dispose]();
   }
 
   async #lookUntilQuiet(): Promise<void> {
-    do {
-      this.#again = false;
+    for (let wanted = true; wanted; wanted = this.#takeAgain()) {
       if (this.#closed || this.#toldWithout === 'nothing') return;
       try {
         await this.#lookOnce();
       } catch (error) {
         this.#deps.log.warn({ containerId: this.#task.id, error: messageOf(error) }, 'exit cannot be looked at');
       }
-    } while (this.#again);
+    }
+  }
+
+  #takeAgain(): boolean {
+    const again = this.#again;
+    this.#again = false;
+    return again;
   }
 
   async #lookOnce(): Promise<void> {

@@ -3,7 +3,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 /** Lets a few at a time through, in the order of arrival. */
 export class Slots {
   #free: number;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: ((turn: undefined) => void)[] = [];
 
   constructor(count: number) {
     this.#free = count;
@@ -25,7 +25,7 @@ export class Slots {
       this.#free--;
       return;
     }
-    const turn = Promise.withResolvers<void>();
+    const turn = Promise.withResolvers<undefined>();
     this.#waiting.push(turn.resolve);
     try {
       await raceSignal(turn.promise, op.signal);
@@ -41,6 +41,6 @@ export class Slots {
   #give(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free++;
-    else next();
+    else next(undefined);
   }
 }

@@ -1,0 +1,114 @@
+import { lstat, mkdir, readlink, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errnoOf } from '../../lib/errors.ts';
+import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { OCI_VERSION, type OciMount, type OciSpec } from './spec.ts';
+
+/** A merged-usr system has links here; an older one folders. */
+const SYSTEM_FOLDERS = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
+
+/**
+ * A bundle that needs no image: the host's own programs, mounted read-only, in namespaces of their own. What it runs is
+ * `true`, which every distribution has.
+ */
+export class ProbeBundle {
+  readonly dir: string;
+  readonly #mounted: string[] = ['proc', 'dev', 'sys', 'usr'];
+  readonly #links: string[] = [];
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  async write(cgroupPath: string, cgroups: CgroupHost): Promise<void> {
+    const rootfs = join(this.dir, 'rootfs');
+    await mkdir(rootfs, { recursive: true, mode: 0o755 });
+    for (const name of SYSTEM_FOLDERS) await this.#like(name, join(rootfs, name));
+    for (const name of this.#mounted) await mkdir(join(rootfs, name), { recursive: true, mode: 0o755 });
+    const spec = probeSpec(rootfs, this.#mounted.slice(3), cgroupPath, cgroups);
+    await writeFile(join(this.dir, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
+  }
+
+  /** Takes away what `write` made, name by name. */
+  async remove(): Promise<void> {
+    const rootfs = join(this.dir, 'rootfs');
+    for (const name of this.#links) await unlessMissing(unlink(join(rootfs, name)));
+    for (const name of this.#mounted) await unlessMissing(rmdir(join(rootfs, name)));
+    await unlessMissing(rmdir(rootfs));
+    await unlessMissing(unlink(join(this.dir, 'config.json')));
+    await unlessMissing(rmdir(this.dir));
+  }
+
+  async #like(name: string, path: string): Promise<void> {
+    const stats = await lstat(`/${name}`).catch(() => undefined);
+    if (stats?.isSymbolicLink() === true) {
+      this.#links.push(name);
+      await symlink((await readlink(`/${name}`)).replace(/^\/+/, ''), path).catch((error: unknown) => {
+        if (errnoOf(error) !== 'EEXIST') throw error;
+      });
+    } else if (stats?.isDirectory() === true) {
+      this.#mounted.push(name);
+    }
+  }
+}
+
+/** Small, but with what makes OCI runtimes refuse: a cgroup with limits, every namespace, a cgroup mount, the daemon's rights. */
+function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: string, cgroups: CgroupHost): OciSpec {
+  const none = { bounding: [], effective: [], permitted: [], inheritable: [], ambient: [] };
+  const bind = (name: string): OciMount => ({
+    destination: `/${name}`,
+    type: 'bind',
+    source: `/${name}`,
+    options: ['bind', 'rprivate', 'ro'],
+  });
+  return {
+    ociVersion: OCI_VERSION,
+    process: {
+      terminal: false,
+      user: { uid: 0, gid: 0 },
+      args: ['/usr/bin/true'],
+      env: ['PATH=/usr/bin:/bin'],
+      cwd: '/',
+      capabilities: none,
+      noNewPrivileges: true,
+    },
+    root: { path: rootfs, readonly: true },
+    mounts: [
+      { destination: '/proc', type: 'proc', source: 'proc', options: ['nosuid', 'noexec', 'nodev'] },
+      { destination: '/dev', type: 'tmpfs', source: 'tmpfs', options: ['nosuid', 'mode=755', 'size=64k'] },
+      { destination: '/sys', type: 'sysfs', source: 'sysfs', options: ['nosuid', 'noexec', 'nodev', 'ro'] },
+      {
+        destination: '/sys/fs/cgroup',
+        type: 'cgroup',
+        source: 'cgroup',
+        options: ['nosuid', 'noexec', 'nodev', 'relatime', 'ro'],
+      },
+      ...folders.map(bind),
+    ],
+    linux: {
+      namespaces: [
+        { type: 'pid' },
+        { type: 'mount' },
+        { type: 'ipc' },
+        { type: 'uts' },
+        { type: 'network' },
+        ...(cgroups.mode === 'v2' ? [{ type: 'cgroup' } as const] : []),
+      ],
+      cgroupsPath: cgroupPath,
+      resources: {
+        devices: [{ allow: false, access: 'rwm' }],
+        memory: { limit: 512 << 20 },
+        cpu: { shares: 512 },
+        pids: { limit: 100 },
+      },
+    },
+  };
+}
+
+async function unlessMissing(removing: Promise<void>): Promise<void> {
+  try {
+    await removing;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,114 @@
+import { access, constants, mkdir } from 'node:fs/promises';
+import { basename, isAbsolute, join } from 'node:path';
+import { detached, withDeadline, type Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { failedPrecondition, messageOf } from '../../lib/errors.ts';
+import { execFile } from '../../lib/exec.ts';
+import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
+import { ProbeBundle } from './probe-bundle.ts';
+import { runtimeWords } from './runtime-error.ts';
+
+export interface ProbeDeps {
+  readonly clock: Clock;
+  readonly cgroupHost: CgroupHost;
+  /** Below which the probe's cgroup is made; it is gone afterwards. */
+  readonly cgroupParent: string;
+  /** Volatile folder of this Gantry: the runtime's own state is kept in `<stateDir>/oci-<name>`. */
+  readonly stateDir: string;
+  readonly removeCgroup: (op: Op, path: string) => Promise<void>;
+  /** Default: the usual ones. */
+  readonly searchPath?: readonly string[];
+}
+
+export interface RefusedRuntime {
+  readonly name: string;
+  readonly path?: string;
+  /** Its own words, or that it is not installed. */
+  readonly reason: string;
+}
+
+export interface ProbedRuntime {
+  readonly runtime: OciRuntimeLocation;
+  /** First line of `--version`. */
+  readonly version: string;
+  /** Preferred ones that do not work here. */
+  readonly refused: readonly RefusedRuntime[];
+}
+
+/** crun is about twice as fast, but its older releases refuse a hybrid cgroup layout (PARTS.md 2). */
+const PREFERENCE = ['crun', 'runc'];
+const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+
+/** One container, on a machine that has just started and is slow. */
+const PROBE_MS = 60_000;
+const CLEAN_UP_MS = 30_000;
+
+/**
+ * Finds the OCI runtime to use by running one container with each candidate: versions and layouts are too many to be
+ * judged by reading. `choice` is `auto`, a name or an absolute path.
+ * Throws FailedPrecondition with every candidate's reason when none works.
+ */
+export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): Promise<ProbedRuntime> {
+  const refused: RefusedRuntime[] = [];
+  for (const candidate of choice === 'auto' ? PREFERENCE : [choice]) {
+    const name = basename(candidate);
+    const path = isAbsolute(candidate) ? candidate : await findProgram(candidate, deps.searchPath ?? SEARCH_PATH);
+    if (path === undefined) {
+      refused.push({ name, reason: 'not installed' });
+      continue;
+    }
+    const runtime: OciRuntimeLocation = { name, path, root: join(deps.stateDir, `oci-${name}`) };
+    const reason = await tryRuntime(op, runtime, deps);
+    if (reason === undefined) return { runtime, version: await versionOf(op, path), refused };
+    refused.push({ name, path, reason });
+  }
+  const reasons = refused.map(({ name, path, reason }) => `${path ?? name}: ${reason}`).join('; ');
+  throw failedPrecondition(`no usable OCI runtime: ${reasons}`, { details: { refused } });
+}
+
+/** Why it cannot be used; undefined: it can. */
+async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps): Promise<string | undefined> {
+  const id = `probe-${process.pid}-${location.name}`;
+  const bundle = new ProbeBundle(join(deps.stateDir, id));
+  const cgroupPath = `${deps.cgroupParent}/${id}`;
+  try {
+    await mkdir(location.root, { recursive: true, mode: 0o700 });
+    await bundle.write(cgroupPath, deps.cgroupHost);
+    const result = await withDeadline(op, deps.clock, PROBE_MS, `${location.name} run`, (child) =>
+      execFile(child, location.path, ['--root', location.root, 'run', '--bundle', bundle.dir, id]),
+    );
+    if (result.code === 0) return undefined;
+    const words = runtimeWords(result.stderr) || runtimeWords(result.stdout);
+    return words || `ended with ${result.signal ?? `code ${result.code}`} and said nothing`;
+  } catch (error) {
+    op.signal.throwIfAborted();
+    return messageOf(error);
+  } finally {
+    await detached(op.log, deps.clock, CLEAN_UP_MS, 'clean up probe', async (fresh) => {
+      // Nothing of it is left after a success.
+      await new OciRuntime(location).delete(fresh, id, { force: true }).catch(() => undefined);
+      await deps.removeCgroup(fresh, cgroupPath);
+      await bundle.remove();
+    }).catch((error: unknown) => {
+      op.log.warn({ runtime: location.name, error: messageOf(error) }, 'a probe left something behind');
+    });
+  }
+}
+
+async function versionOf(op: Op, path: string): Promise<string> {
+  const result = await execFile(op, path, ['--version']);
+  return result.stdout.split('\n', 1)[0]?.trim() ?? '';
+}
+
+async function findProgram(name: string, searchPath: readonly string[]): Promise<string | undefined> {
+  for (const folder of searchPath) {
+    const path = join(folder, name);
+    const found = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (found) return path;
+  }
+  return undefined;
+}

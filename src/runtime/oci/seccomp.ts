@@ -1,0 +1,164 @@
+import { readFile } from 'node:fs/promises';
+import os from 'node:os';
+import { errnoOf, failedPrecondition, invalidArgument, messageOf, notFound } from '../../lib/errors.ts';
+import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
+import type { OciSeccomp, OciSyscallArg, OciSyscallRule } from './spec.ts';
+
+/** The field's profile format: an OCI profile whose rules may hold for some capabilities, kernels and architectures only. */
+export interface SeccompProfile {
+  readonly defaultAction: string;
+  readonly defaultErrnoRet?: number;
+  readonly architectures?: readonly string[] | null;
+  readonly archMap?:
+    readonly { readonly architecture: string; readonly subArchitectures?: readonly string[] | null }[] | null;
+  readonly flags?: readonly string[] | null;
+  readonly syscalls?: readonly SeccompRule[] | null;
+}
+
+export interface SeccompRule {
+  readonly names?: readonly string[] | null;
+  /** Old profiles have one name. */
+  readonly name?: string;
+  readonly action: string;
+  readonly errnoRet?: number | null;
+  readonly args?: readonly OciSyscallArg[] | null;
+  readonly includes?: SeccompFilter | null;
+  readonly excludes?: SeccompFilter | null;
+}
+
+interface SeccompFilter {
+  readonly arches?: readonly string[] | null;
+  readonly caps?: readonly string[] | null;
+  /** `major.minor`, of the oldest kernel that the rule is for. */
+  readonly minKernel?: string | null;
+}
+
+export interface SeccompTarget {
+  /** Node's name: `x64`, `arm64` … */
+  readonly arch: string;
+  /** `os.release()`. */
+  readonly kernel: string;
+  /** The container's effective capabilities. */
+  readonly capabilities: readonly string[];
+}
+
+/** Where distributions put the default profile (containers-common). */
+const DEFAULT_PROFILE_PATHS = ['/etc/containers/seccomp.json', '/usr/share/containers/seccomp.json'];
+
+const ARCHITECTURES: Readonly<Record<string, { readonly go: string; readonly scmp: string }>> = {
+  x64: { go: 'amd64', scmp: 'SCMP_ARCH_X86_64' },
+  arm64: { go: 'arm64', scmp: 'SCMP_ARCH_AARCH64' },
+  arm: { go: 'arm', scmp: 'SCMP_ARCH_ARM' },
+  ia32: { go: 'x86', scmp: 'SCMP_ARCH_X86' },
+  ppc64: { go: 'ppc64le', scmp: 'SCMP_ARCH_PPC64LE' },
+  riscv64: { go: 'riscv64', scmp: 'SCMP_ARCH_RISCV64' },
+  s390x: { go: 's390x', scmp: 'SCMP_ARCH_S390X' },
+};
+
+/** Turns a profile into what goes into a container's specification. Pure. */
+export function resolveSeccomp(profile: SeccompProfile, target: SeccompTarget): OciSeccomp {
+  const arch = ARCHITECTURES[target.arch];
+  const mapped = (profile.archMap ?? []).find((entry) => entry.architecture === arch?.scmp);
+  const architectures =
+    mapped === undefined
+      ? (profile.architectures ?? (arch === undefined ? [] : [arch.scmp]))
+      : [mapped.architecture, ...(mapped.subArchitectures ?? [])];
+  const syscalls = (profile.syscalls ?? [])
+    .filter((rule) => applies(rule, arch?.go ?? target.arch, target))
+    .map(plainRule);
+  return {
+    defaultAction: profile.defaultAction,
+    ...(profile.defaultErrnoRet === undefined ? {} : { defaultErrnoRet: profile.defaultErrnoRet }),
+    ...(architectures.length > 0 ? { architectures } : {}),
+    ...(profile.flags == null || profile.flags.length === 0 ? {} : { flags: profile.flags }),
+    syscalls,
+  };
+}
+
+function applies(rule: SeccompRule, arch: string, target: SeccompTarget): boolean {
+  const { includes, excludes } = rule;
+  if (isSet(includes?.arches) && !includes.arches.includes(arch)) return false;
+  if (isSet(includes?.caps) && !includes.caps.every((cap) => target.capabilities.includes(cap))) return false;
+  if (includes?.minKernel != null && !kernelAtLeast(target.kernel, includes.minKernel)) return false;
+  if (isSet(excludes?.arches) && excludes.arches.includes(arch)) return false;
+  if (isSet(excludes?.caps) && excludes.caps.some((cap) => target.capabilities.includes(cap))) return false;
+  return !(excludes?.minKernel != null && kernelAtLeast(target.kernel, excludes.minKernel));
+}
+
+function isSet(list: readonly string[] | null | undefined): list is readonly string[] {
+  return list != null && list.length > 0;
+}
+
+function plainRule(rule: SeccompRule): OciSyscallRule {
+  return {
+    names: rule.names ?? (rule.name === undefined ? [] : [rule.name]),
+    action: rule.action,
+    ...(rule.errnoRet == null ? {} : { errnoRet: rule.errnoRet }),
+    ...(rule.args == null || rule.args.length === 0 ? {} : { args: rule.args }),
+  };
+}
+
+function kernelAtLeast(release: string, wanted: string): boolean {
+  const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
+  const [wantedMajor = 0, wantedMinor = 0] = wanted.split('.').map(Number);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
+}
+
+/** Throws InvalidArgument for what is no profile. */
+export function parseSeccompProfile(text: string, source: string): SeccompProfile {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw invalidArgument(`seccomp profile ${source}: ${messageOf(error)}`);
+  }
+  const profile = value as Partial<SeccompProfile> | null;
+  if (typeof profile?.defaultAction !== 'string' || !Array.isArray(profile.syscalls ?? [])) {
+    throw invalidArgument(`seccomp profile ${source}: needs a defaultAction and a list of syscalls`);
+  }
+  return profile as SeccompProfile;
+}
+
+/** The node's default profile, read once, and profiles of the node's own files. */
+export class SeccompProfiles {
+  readonly #default: SeccompProfile;
+  /** Where the default comes from; undefined: Gantry's own, because no file was found. */
+  readonly defaultSource: string | undefined;
+
+  private constructor(profile: SeccompProfile, source: string | undefined) {
+    this.#default = profile;
+    this.defaultSource = source;
+  }
+
+  static async load(paths: readonly string[] = DEFAULT_PROFILE_PATHS): Promise<SeccompProfiles> {
+    for (const path of paths) {
+      try {
+        return new SeccompProfiles(parseSeccompProfile(await readFile(path, 'utf8'), path), path);
+      } catch (error) {
+        if (errnoOf(error) !== 'ENOENT') throw failedPrecondition(`default ${messageOf(error)}`, { cause: error });
+      }
+    }
+    return new SeccompProfiles(FALLBACK_SECCOMP_PROFILE, undefined);
+  }
+
+  /** CRI `RuntimeDefault`. */
+  forCapabilities(capabilities: readonly string[]): OciSeccomp {
+    return resolveSeccomp(this.#default, thisHost(capabilities));
+  }
+
+  /** CRI `Localhost`. NotFound when there is no such file. */
+  async fromFile(path: string, capabilities: readonly string[]): Promise<OciSeccomp> {
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') throw notFound(`seccomp profile ${path}: no such file`);
+      throw error;
+    }
+    return resolveSeccomp(parseSeccompProfile(text, path), thisHost(capabilities));
+  }
+}
+
+function thisHost(capabilities: readonly string[]): SeccompTarget {
+  return { arch: process.arch, kernel: os.release(), capabilities };
+}

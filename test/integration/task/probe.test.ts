@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { isKind } from '../../../src/lib/errors.ts';
+import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { probeOciRuntime, type ProbeDeps } from '../../../src/runtime/oci/probe.ts';
+import { needsRoot, op } from './task-fixture.ts';
+
+async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Promise<void> {
+  const dir = await mkdtemp(join(tmpdir(), 'gt-'));
+  const cgroupHost = await detectCgroups();
+  const cgroups = new Cgroups({ clock: systemClock, host: cgroupHost });
+  const cgroupParent = `/gantry-probe-test-${process.pid}`;
+  await cgroups.ensureParent(cgroupParent);
+  const keepAlive = setInterval(() => undefined, 1_000);
+  try {
+    await fn(
+      {
+        clock: systemClock,
+        cgroupHost,
+        cgroupParent,
+        stateDir: dir,
+        removeCgroup: (o, path) => cgroups.remove(o, path),
+      },
+      dir,
+    );
+    for (const name of await readdir(dir)) {
+      assert.match(name, /^oci-|^fake-/);
+      if (name.startsWith('oci-')) assert.deepEqual(await readdir(join(dir, name)), []);
+    }
+  } finally {
+    await cgroups.remove(op, cgroupParent);
+    await rm(dir, { recursive: true });
+    clearInterval(keepAlive);
+  }
+}
+
+await test('auto finds one that runs a container, and says why it passed over another', needsRoot, () =>
+  withDeps(async (deps) => {
+    const { runtime, version, refused } = await probeOciRuntime(op, 'auto', deps);
+    assert.ok(['crun', 'runc'].includes(runtime.name));
+    assert.match(version, new RegExp(runtime.name));
+    if (runtime.name === 'runc') assert.equal(refused[0]?.name, 'crun');
+    for (const { reason } of refused) assert.notEqual(reason, '');
+  }),
+);
+
+await test('one that fails or is missing: the reason is in the error, nothing is left', needsRoot, () =>
+  withDeps(async (deps, dir) => {
+    const path = join(dir, 'fake-runtime');
+    await writeFile(path, '#!/bin/sh\necho \'{"level":"error","msg":"no luck today"}\' >&2\nexit 1\n');
+    await chmod(path, 0o755);
+    await assert.rejects(probeOciRuntime(op, path, deps), (error: Error) => {
+      assert.ok(isKind(error, 'FailedPrecondition'));
+      assert.match(error.message, /fake-runtime: no luck today/);
+      return true;
+    });
+    await assert.rejects(probeOciRuntime(op, 'no-such-runtime', deps), /no-such-runtime: not installed/);
+    await assert.rejects(probeOciRuntime(op, '/no/such/runtime', deps), /no such program/);
+  }),
+);
