@@ -85,16 +85,15 @@ export class LayerWriter implements TarSink {
     }
   }
 
-  /** After the last member: the times of the directories, deepest last changed first. */
+  /** After the last member: what a directory has only once nothing more comes into it. */
   finish(): LayerFacts {
     this.#xattrs.setDeferred((path) => this.#tree.openDirectory(path));
-    for (const [path, time] of [...this.#directoryTimes].reverse()) {
-      const { parent, name } = entryPath(path);
+    for (const [path, time] of this.#directoryTimes) {
+      const { parent, name } = path === '' ? { parent: '', name: '.' } : entryPath(path);
       const fd = this.#tree.existingDirectory(parent);
-      if (fd === undefined) continue;
-      const there = path === '' ? undefined : this.#tree.stat(fd, name);
-      if (path !== '' && (there === undefined || !isDirectory(there))) continue; // replaced since
-      this.#sys.utimensat(fd, path === '' ? '.' : pathArgument(name), timesOf(time));
+      const there = fd === undefined ? undefined : this.#tree.stat(fd, name);
+      if (fd === undefined || there === undefined || !isDirectory(there)) continue; // replaced since
+      this.#sys.utimensat(fd, pathArgument(name), timesOf(time));
     }
     return {
       impliedDirectories: [...this.#tree.implied],
