@@ -135,10 +135,19 @@ export interface GantryExtensions {
   removeImage(op: Op, reference: string): Promise<readonly string[]>;
 }
 
+/** Kubernetes' version object; `gitVersion` carries Gantry's own after the plus sign. */
+export interface ServerVersion {
+  readonly major: string;
+  readonly minor: string;
+  readonly gitVersion: string;
+}
+
 /** Everything that `gantry` asks its daemon, over one address. */
 export interface ApiConnection {
   readonly kube: KubeClient;
   readonly gantry: GantryExtensions & PodSubresources;
+  /** What the server says of itself (`/version`). */
+  serverVersion(op: Op): Promise<ServerVersion>;
   /** Ends open watches and streams. */
   close(): Promise<void>;
 }

@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import type { ServerVersion } from '../../kube/gantry-extensions.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { structured, type OutputFormat } from '../output/format.ts';
 import { errorText } from '../error-text.ts';
@@ -11,7 +12,7 @@ export interface VersionOptions {
 /** `gantry version`: of this program and of the daemon it talks to. */
 export async function version(context: CliContext, options: VersionOptions): Promise<ExitCode> {
   const client = { version: await packageVersion(), node: process.version };
-  let server: { version: string } | undefined;
+  let server: ServerVersion | undefined;
   let failure: string | undefined;
   if (!options.clientOnly) {
     try {
@@ -24,7 +25,7 @@ export async function version(context: CliContext, options: VersionOptions): Pro
     await context.out.write(structured(options.format, { client, ...(server === undefined ? {} : { server }) }));
   } else {
     await line(context.out, `Client: gantry ${client.version} (Node ${client.node})`);
-    if (server !== undefined) await line(context.out, `Server: ${server.version}`);
+    if (server !== undefined) await line(context.out, `Server: ${server.gitVersion}`);
   }
   if (failure !== undefined) await line(context.err, failure);
   return failure === undefined ? 0 : 1;

@@ -1,4 +1,4 @@
-import type { ApiConnection } from '../gantry-extensions.ts';
+import type { ApiConnection, ServerVersion } from '../gantry-extensions.ts';
 import { HttpConnection } from './http-connection.ts';
 import { httpGantryClient } from './http-gantry-client.ts';
 import { httpKubeClient } from './http-kube-client.ts';
@@ -14,6 +14,7 @@ export async function connectApi(address: string): Promise<ApiConnection> {
   return {
     kube: httpKubeClient(connection),
     gantry: httpGantryClient(connection),
+    serverVersion: async (op) => (await connection.ask<ServerVersion>(op, { method: 'GET', path: ['version'] })).body,
     close: () => {
       connection.close();
       return Promise.resolve();
