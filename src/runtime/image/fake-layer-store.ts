@@ -1,7 +1,9 @@
+import { readdir, stat } from 'node:fs/promises';
 import type { Op } from '../../lib/abort.ts';
-import { decompressed } from './compression.ts';
+import { decompressed, sniffFile } from './compression.ts';
+import { digestOf } from './digest.ts';
 import type { LayerStore, UnpackedLayer, UnpackRequest } from './layer-store.ts';
-import { verifyDiffId } from './verify-diff-id.ts';
+import { computeDiffId, verifyDiffId } from './verify-diff-id.ts';
 
 /** A layer store that keeps names and sizes only, but reads and verifies every byte as the real one does. */
 export class FakeLayerStore implements LayerStore {
@@ -31,6 +33,18 @@ export class FakeLayerStore implements LayerStore {
     const layer = { diffId, sizeBytes, inodes: 1 };
     this.layers.set(diffId, layer);
     this.unpacked.push(diffId);
+    return layer;
+  }
+
+  /** Of a folder only the names of its entries count. */
+  async adoptRootfs(op: Op, path: string): Promise<UnpackedLayer> {
+    const isDirectory = (await stat(path)).isDirectory();
+    const found = isDirectory ? undefined : await sniffFile(path);
+    const diffId = isDirectory
+      ? digestOf((await readdir(path)).toSorted().join('\n'))
+      : await computeDiffId(op, path, found === 'gzip' || found === 'zstd' ? found : 'none');
+    const layer = { diffId, sizeBytes: 1, inodes: 1 };
+    this.layers.set(diffId, layer);
     return layer;
   }
 

@@ -179,7 +179,18 @@ export class ImageStore {
         this.#journal(names[0] ?? image.id, 'image.imported', `imported as ${record.id}`, 'ok', startedMs);
         return record;
       };
-      return await importImages(inner, { ingest: this.#ingest, platform: this.#platform, bringIn }, request);
+      return await importImages(
+        inner,
+        {
+          ingest: this.#ingest,
+          platform: this.#platform,
+          layers: this.#deps.layers,
+          ledger: this.#ledger,
+          onProgress,
+          bringIn,
+        },
+        request,
+      );
     });
   }
 

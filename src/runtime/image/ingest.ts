@@ -54,10 +54,18 @@ const LOCAL_KINDS: Readonly<Record<string, ErrorKind>> = {
   EISDIR: 'InvalidArgument',
 };
 
+const LOCAL_TEXTS: Readonly<Record<string, string>> = {
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'the disk quota is used up',
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+};
+
 /** A failure of this machine's own disk, so that nobody looks for it at the registry. */
 export function localError(path: string, error: unknown): GantryError {
   const errno = errnoOf(error);
   const kind = (errno === undefined ? undefined : LOCAL_KINDS[errno]) ?? 'Internal';
-  const text = errno === 'ENOSPC' ? 'no space left on the disk' : messageOf(error);
+  const text = LOCAL_TEXTS[errno ?? ''] ?? messageOf(error);
   return new GantryError(kind, `${path}: ${text}`, { cause: error, details: { local: true, errno } });
 }

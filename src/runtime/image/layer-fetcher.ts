@@ -60,25 +60,19 @@ export class LayerFetcher {
     downloads: Limiter,
     onProgress: OnProgress,
   ): Promise<void> {
+    const { digest, sizeBytes } = layer.blob;
     for (;;) {
       if (this.#isPresent(layer)) {
-        onProgress({
-          layer: layer.blob.digest,
-          state: 'present',
-          bytes: layer.blob.sizeBytes,
-          totalBytes: layer.blob.sizeBytes,
-        });
+        onProgress({ layer: digest, state: 'present', bytes: sizeBytes, totalBytes: sizeBytes });
         return;
       }
-      const { joined, outcome } = await this.#shared.run(
-        op,
-        `${layer.blob.digest} ${layer.diffId}`,
-        onProgress,
-        (shared, emit) => this.#bring(shared, source, layer, downloads, emit),
+      // By what comes out, not by the blob: of two blobs that claim to be one layer, the second is checked against it.
+      const { joined, outcome } = await this.#shared.run(op, layer.diffId, onProgress, (shared, emit) =>
+        this.#bring(shared, source, layer, downloads, emit),
       );
-      if (outcome.status === 'fulfilled') return;
-      // Another pull's source or credentials failed: that says nothing about ours.
-      if (!joined) throw outcome.reason;
+      if (joined) continue; // Another pull's failure says nothing about our source, its success nothing about our blob.
+      if (outcome.status === 'rejected') throw outcome.reason;
+      return;
     }
   }
 

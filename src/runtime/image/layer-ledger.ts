@@ -31,6 +31,7 @@ export class LayerLedger {
   readonly #blobs: Map<string, string>;
   readonly #pins = new Map<string, number>();
   readonly #removals = new Map<string, Promise<void>>();
+  #holds = 0;
 
   private constructor(db: Database, store: LayerStore, layers: Map<string, LayerEntry>, blobs: Map<string, string>) {
     this.#db = db;
@@ -123,6 +124,16 @@ export class LayerLedger {
     return { [Symbol.dispose]: unpin };
   }
 
+  /** No sweep begins to remove anything until this is disposed of: for a layer whose name is known only when it is made. */
+  hold(): Disposable {
+    this.#holds++;
+    return {
+      [Symbol.dispose]: () => {
+        this.#holds--;
+      },
+    };
+  }
+
   /**
    * Removes the layers that nobody refers to. One that cannot be removed now (something still has it mounted) stays
    * known and is tried again by the next sweep.
@@ -130,7 +141,7 @@ export class LayerLedger {
   async sweep(op: Op, isReferenced: (diffId: string) => boolean): Promise<void> {
     const candidates = new Set([...this.#layers.keys(), ...(this.#store.list?.() ?? [])]);
     for (const diffId of candidates) {
-      if (op.signal.aborted) return;
+      if (op.signal.aborted || this.#holds > 0) return;
       // Asked anew for each: a pull may have pinned it while the one before was removed.
       if (isReferenced(diffId) || this.#pins.has(diffId) || this.#removals.has(diffId)) continue;
       const removal = this.#remove(op, diffId).catch((error: unknown) => {

@@ -37,6 +37,11 @@ export interface LayerStore {
    * ResourceExhausted when the disk is full.
    */
   unpack(op: Op, request: UnpackRequest): Promise<UnpackedLayer>;
+  /**
+   * Makes a layer of a root file system: a folder, or a tar archive, compressed or not. The same content always gives
+   * the same diffId. Throws NotFound, InvalidArgument for what is neither, otherwise as `unpack`.
+   */
+  adoptRootfs(op: Op, path: string, onProgress?: (bytes: number) => void): Promise<UnpackedLayer>;
   /** Removes a layer. One that is not there is a success. */
   remove(op: Op, diffId: string): Promise<void>;
 }

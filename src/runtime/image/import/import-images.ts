@@ -10,7 +10,7 @@ import { importDockerArchive } from './docker-archive.ts';
 import { DirectoryTree, TarTree, type FileTree } from './file-tree.ts';
 import { notAnImage, type ImportDeps, type ImportedImage } from './import-deps.ts';
 import { importOciLayout } from './oci-layout.ts';
-import { importRootfs, type RootfsSettings } from './rootfs.ts';
+import { importRootfs, type RootfsDeps, type RootfsSettings } from './rootfs.ts';
 import { TarIndex } from './tar-index.ts';
 
 export type ImportRequest =
@@ -30,7 +30,7 @@ export type ImportRequest =
     };
 
 /** Throws InvalidArgument for what is no image, NotFound for a missing path or platform, DataLoss for damage. */
-export async function importImages(op: Op, deps: ImportDeps, request: ImportRequest): Promise<ImportedImage[]> {
+export async function importImages(op: Op, deps: RootfsDeps, request: ImportRequest): Promise<ImportedImage[]> {
   const { path } = request;
   const name = request.name === undefined ? undefined : formatReference(parseReference(request.name));
   if (name?.includes('@')) throw invalidArgument(`import needs a name with a tag, not ${name}`);
@@ -41,8 +41,8 @@ export async function importImages(op: Op, deps: ImportDeps, request: ImportRequ
     return [
       await importRootfs(op, deps, {
         path,
-        isDirectory: found.isDirectory(),
-        name: name ?? '',
+        sizeBytes: found.isFile() ? found.size : 0,
+        name: formatReference(parseReference(request.name)),
         settings: request.settings ?? {},
       }),
     ];

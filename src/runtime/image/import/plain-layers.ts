@@ -19,7 +19,7 @@ export interface PlainLayer {
 }
 
 /** A layer that is known by what is in it alone: its blob is the uncompressed archive. */
-export function plainImageLayer({ diffId, sizeBytes }: PlainLayer): ImageLayer {
+export function plainImageLayer({ diffId, sizeBytes }: Pick<PlainLayer, 'diffId' | 'sizeBytes'>): ImageLayer {
   return { diffId, blob: { mediaType: OCI_LAYER, digest: diffId, sizeBytes } };
 }
 

@@ -1,14 +1,12 @@
-import { createReadStream } from 'node:fs';
-import { stat } from 'node:fs/promises';
 import type { Op } from '../../../lib/abort.ts';
-import { execFile } from '../../../lib/exec.ts';
-import { internal, withContext } from '../../../lib/errors.ts';
-import { decompressed, sniffFile, type Compression } from '../compression.ts';
-import { digestOf, type Digest } from '../digest.ts';
+import { withContext } from '../../../lib/errors.ts';
+import { digestOf, parseDigest, type Digest } from '../digest.ts';
 import { decodeImageConfig, type ImageExecutionConfig } from '../image-config.ts';
-import { computeDiffId } from '../verify-diff-id.ts';
-import { notAnImage, type ImportDeps, type ImportedImage } from './import-deps.ts';
-import { PlainLayerSource, plainImageLayer, type PlainLayer } from './plain-layers.ts';
+import type { LayerLedger } from '../layer-ledger.ts';
+import type { LayerStore } from '../layer-store.ts';
+import type { OnProgress } from '../progress.ts';
+import type { ImportDeps, ImportedImage } from './import-deps.ts';
+import { PlainLayerSource, plainImageLayer } from './plain-layers.ts';
 
 /** What containers made from the image run, and how. */
 export interface RootfsSettings {
@@ -23,67 +21,60 @@ export interface RootfsSettings {
 
 export interface RootfsRequest {
   readonly path: string;
-  readonly isDirectory: boolean;
+  readonly sizeBytes: number;
   readonly name: string;
   readonly settings: RootfsSettings;
 }
+
+export interface RootfsDeps extends ImportDeps {
+  readonly layers: LayerStore;
+  readonly ledger: LayerLedger;
+  readonly onProgress: OnProgress;
+}
+
+/** What the layer is called while it has no name of its own: its digest is known only when it is made. */
+const UNNAMED = `sha256:${'0'.repeat(64)}` as Digest;
 
 /**
  * Makes an image of one layer. The same files and settings give the same image id: nothing of the time or the place of
  * the import goes into it.
  */
-export async function importRootfs(op: Op, deps: ImportDeps, request: RootfsRequest): Promise<ImportedImage> {
-  const { path, isDirectory } = request;
-  if (isDirectory) {
-    return await deps.ingest.withFile('rootfs', async (archive) => {
-      await archiveDirectory(op, path, archive);
-      return await importLayer(op, deps, request, archive, 'none');
-    });
-  }
-  const content = await sniffFile(path);
-  if (content === undefined)
-    throw notAnImage(path, 'a root file system is a folder or a tar archive, plain, gzip or zstd');
-  return await importLayer(op, deps, request, path, content === 'tar' ? 'none' : content);
-}
-
-async function importLayer(
-  op: Op,
-  deps: ImportDeps,
-  { name, path, settings }: RootfsRequest,
-  archive: string,
-  compression: Compression,
-): Promise<ImportedImage> {
-  let diffId: Digest;
+export async function importRootfs(op: Op, deps: RootfsDeps, request: RootfsRequest): Promise<ImportedImage> {
+  const { path, name, settings, sizeBytes } = request;
+  const hold = deps.ledger.hold();
   try {
-    diffId = await computeDiffId(op, archive, compression);
+    const made = await deps.layers.adoptRootfs(op, path, (bytes) => {
+      deps.onProgress({ layer: UNNAMED, state: 'unpacking', bytes, totalBytes: Math.max(bytes, sizeBytes) });
+    });
+    const diffId = parseDigest(made.diffId);
+    await deps.ledger.add(diffId, { diffId, sizeBytes: made.sizeBytes, inodes: made.inodes ?? 0 });
+    const configText = rootfsConfig(deps, settings, diffId);
+    const image = {
+      id: digestOf(configText),
+      manifestDigest: undefined,
+      configText,
+      config: decodeImageConfig(configText),
+      layers: [plainImageLayer({ diffId, sizeBytes: made.sizeBytes })],
+    };
+    return { image: await deps.bringIn(new PlainLayerSource([]), image, [name]), names: [name] };
   } catch (error) {
-    throw withContext(path, error);
+    throw withContext(`import ${path}`, error);
+  } finally {
+    hold[Symbol.dispose]();
   }
-  const layer: PlainLayer = {
-    diffId,
-    sizeBytes: (await stat(archive)).size,
-    open: () => (compression === 'none' ? createReadStream(archive) : decompressed(archive, compression, path)),
-  };
-  const configText = rootfsConfig(deps, settings, diffId);
-  const image = {
-    id: digestOf(configText),
-    manifestDigest: undefined,
-    configText,
-    config: decodeImageConfig(configText),
-    layers: [plainImageLayer(layer)],
-  };
-  return { image: await deps.bringIn(new PlainLayerSource([layer]), image, [name]), names: [name] };
 }
 
 function rootfsConfig({ platform }: Pick<ImportDeps, 'platform'>, settings: RootfsSettings, diffId: Digest): string {
+  const { user, env, entrypoint, cmd, workdir, stopSignal, labels } = settings;
+  // Fields that are undefined are not written at all.
   const config: ImageExecutionConfig = {
-    ...(settings.user === undefined ? {} : { User: settings.user }),
-    ...(settings.env === undefined ? {} : { Env: settings.env }),
-    ...(settings.entrypoint === undefined ? {} : { Entrypoint: settings.entrypoint }),
-    ...(settings.cmd === undefined ? {} : { Cmd: settings.cmd }),
-    ...(settings.workdir === undefined ? {} : { WorkingDir: settings.workdir }),
-    ...(settings.stopSignal === undefined ? {} : { StopSignal: settings.stopSignal }),
-    ...(settings.labels === undefined ? {} : { Labels: settings.labels }),
+    User: user,
+    Env: env,
+    Entrypoint: entrypoint,
+    Cmd: cmd,
+    WorkingDir: workdir,
+    StopSignal: stopSignal,
+    Labels: labels,
   };
   return JSON.stringify({
     architecture: platform.architecture,
@@ -92,31 +83,4 @@ function rootfsConfig({ platform }: Pick<ImportDeps, 'platform'>, settings: Root
     rootfs: { type: 'layers', diff_ids: [diffId] },
     history: [{ created_by: 'gantry image import --rootfs' }],
   });
-}
-
-/**
- * GNU tar, because it knows hard links, devices, sparse files and capabilities. Sorted and without process ids, access
- * and change times, so that the same folder is the same archive. Other file systems mounted in it stay out.
- */
-async function archiveDirectory(op: Op, directory: string, archive: string): Promise<void> {
-  const result = await execFile(op, 'tar', [
-    '--create',
-    `--file=${archive}`,
-    `--directory=${directory}`,
-    '--numeric-owner',
-    '--sort=name',
-    '--format=posix',
-    '--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime',
-    '--xattrs',
-    '--xattrs-include=user.*',
-    '--xattrs-include=security.capability',
-    '--one-file-system',
-    '--force-local',
-    '.',
-  ]);
-  const said = result.stderr.trim().split('\n').slice(-3).join('; ').slice(0, 400);
-  // 1: a file changed while it was read. What is in the archive is whole all the same.
-  if (result.code === 1) op.log.warn({ directory, said }, 'a root file system changed while it was read');
-  else if (result.code !== 0)
-    throw internal(`${directory}: tar: ${said === '' ? `exit code ${String(result.code)}` : said}`);
 }

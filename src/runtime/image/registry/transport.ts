@@ -48,12 +48,14 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 export class Transport implements Disposable {
   readonly #options: TransportOptions;
   readonly #agents = new Map<string, Promise<http.Agent>>();
+  #closed = false;
 
   constructor(options: TransportOptions) {
     this.#options = options;
   }
 
   [Symbol.dispose](): void {
+    this.#closed = true;
     for (const agent of this.#agents.values()) {
       agent.then(
         (made) => made.destroy(),
@@ -90,6 +92,7 @@ export class Transport implements Disposable {
 
   async #once(op: Op, request: HttpRequest): Promise<HttpAnswer> {
     const { url } = request;
+    if (this.#closed) throw this.#failed(url, 'is not asked any more: the pull that it was for has ended');
     const agent = await this.#agent(url);
     if (op.signal.aborted) throw abortReason(op.signal);
     return await new Promise<HttpAnswer>((resolve, reject) => {

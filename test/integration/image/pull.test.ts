@@ -1,0 +1,505 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { GantryError, kindOf } from '../../../src/lib/errors.ts';
+import type { LayerProgress } from '../../../src/runtime/image/progress.ts';
+import { failsWith, Fixture } from './fixture.ts';
+import { LoopbackRegistry, sendBlob } from './loopback-registry.ts';
+import { blobOf, hostTestPlatform, imageOf, indexOf, layerOf } from './test-image.ts';
+
+describe('pull', () => {
+  it('brings in an image with layers of every form, and says how far it is', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const layers = [await layerOf('plain', 'none'), await layerOf('gz', 'gzip'), await layerOf('zst', 'zstd')];
+    const image = imageOf(layers, { config: { Entrypoint: ['/init'], Env: ['A=1'], User: '1000:1000' } });
+    registry.addImage('team/app', image, 'v1');
+    const events: LayerProgress[] = [];
+    const record = await fixture.images.pull(fixture.op, `${registry.host}/team/app:v1`, undefined, (event) => {
+      events.push(event);
+    });
+    assert.equal(record.id, image.id);
+    assert.deepEqual(record.repoTags, [`${registry.host}/team/app:v1`]);
+    assert.deepEqual(record.repoDigests, [`${registry.host}/team/app@${image.manifest.digest}`]);
+    assert.deepEqual(
+      record.layers.map((layer) => layer.diffId),
+      layers.map((layer) => layer.diffId),
+    );
+    assert.deepEqual(record.config.config.Entrypoint, ['/init']);
+    assert.equal(
+      record.sizeBytes,
+      layers.reduce((sum, layer) => sum + layer.tar.length, 0),
+    );
+    assert.deepEqual(fixture.images.resolve(`${registry.host}/team/app:v1`), record);
+    assert.deepEqual(fixture.images.resolve(image.id.slice(7, 20)), record);
+    for (const layer of layers) {
+      const states = events.filter((event) => event.layer === layer.digest).map((event) => event.state);
+      assert.deepEqual([...new Set(states)], ['waiting', 'downloading', 'unpacking', 'done']);
+    }
+    assert.deepEqual(await fixture.leftovers(), []);
+  });
+
+  it('takes a Docker schema 2 image and chooses from a list by platform', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const decoy = imageOf([await layerOf('decoy')], { platform: { os: 'linux', architecture: 's390x' } });
+    const image = imageOf([await layerOf('ours')], { docker: true });
+    const index = indexOf([
+      { image: decoy, platform: { os: 'linux', architecture: 's390x' } },
+      { image, platform: hostTestPlatform() },
+    ]);
+    registry.addImage('app', decoy);
+    registry.addImage('app', image);
+    registry.addManifest('app', index, 'latest');
+    const record = await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    assert.equal(record.id, image.id);
+    assert.equal(record.manifestDigest, image.manifest.digest);
+    assert.deepEqual(record.repoDigests, [`${registry.host}/app@${index.digest}`]);
+    const byDigest = await fixture.images.pull(fixture.op, `${registry.host}/app@${index.digest}`);
+    assert.equal(byDigest.id, image.id);
+  });
+
+  it('does not fetch layers that are here, and moves a tag', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const base = await layerOf('base');
+    const one = imageOf([base, await layerOf('one')]);
+    const two = imageOf([base, await layerOf('two')]);
+    registry.addImage('app', one, 'latest');
+    await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    registry.addImage('app', two, 'latest');
+    await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    assert.equal(registry.count(base.digest), 1);
+    assert.equal(fixture.images.resolve(`${registry.host}/app`)?.id, two.id);
+    assert.deepEqual(fixture.images.resolve(one.id)?.repoTags, []);
+    assert.equal(fixture.images.resolve(one.id)?.repoDigests.length, 1);
+  });
+
+  it('does the pull of one image once, and shares layers between images', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const shared = await layerOf(randomBytes(100_000));
+    const one = imageOf([shared, await layerOf('one')]);
+    const two = imageOf([shared, await layerOf('two')]);
+    registry.addImage('one', one, 'latest');
+    registry.addImage('two', two, 'latest');
+    const open = Promise.withResolvers<undefined>();
+    fixture.layers.gate = () => open.promise;
+    const pulls = ['one', 'one', 'two', 'one', 'two'].map((name) =>
+      fixture.images.pull(fixture.op, `${registry.host}/${name}`),
+    );
+    setTimeout(() => {
+      open.resolve(undefined);
+    }, 100);
+    const records = await Promise.all(pulls);
+    assert.deepEqual(
+      records.map((record) => record.id),
+      [one.id, one.id, two.id, one.id, two.id],
+    );
+    assert.equal(registry.count(shared.digest), 1);
+    assert.equal(registry.count('/one/manifests/latest'), 1);
+    assert.equal(fixture.layers.unpacked.length, 3);
+  });
+
+  it('leaves a joined pull alone when the first caller gives up', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const image = imageOf([await layerOf('one')]);
+    registry.addImage('app', image, 'latest');
+    const open = Promise.withResolvers<undefined>();
+    fixture.layers.gate = () => open.promise;
+    const controller = new AbortController();
+    const first = fixture.images.pull({ ...fixture.op, signal: controller.signal }, `${registry.host}/app`);
+    const second = fixture.images.pull(fixture.op, `${registry.host}/app`);
+    controller.abort(new GantryError('Canceled', 'the client went away'));
+    await assert.rejects(first, failsWith('Canceled', /went away/));
+    open.resolve(undefined);
+    assert.equal((await second).id, image.id);
+  });
+
+  it('stops at once when its only caller gives up, and leaves nothing', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const image = imageOf([await layerOf(randomBytes(50_000))]);
+    registry.addImage('app', image, 'latest');
+    const stuck = Promise.withResolvers<undefined>();
+    registry.fault = ({ path }, response) => {
+      if (!path.includes('/blobs/') || path.includes(image.config.digest)) return false;
+      response.writeHead(200, { 'content-length': 50_000 });
+      response.write('x');
+      stuck.resolve(undefined);
+      return true;
+    };
+    const controller = new AbortController();
+    const pull = fixture.images.pull({ ...fixture.op, signal: controller.signal }, `${registry.host}/app`);
+    await stuck.promise;
+    controller.abort(new GantryError('Canceled', 'the client went away'));
+    await assert.rejects(pull, failsWith('Canceled', /went away/));
+    registry.fault = () => false;
+    // Waits for the aborted one to be over before it starts anew.
+    await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    assert.deepEqual(await fixture.leftovers(), []);
+  });
+
+  it('goes on by range where connections break, and still verifies the whole', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const layer = await layerOf(randomBytes(300_000), 'none');
+    const image = imageOf([layer]);
+    registry.addImage('app', image, 'latest');
+    let breaks = 0;
+    registry.fault = (request, response) => {
+      if (!request.path.includes(layer.digest) || breaks >= 3) return false;
+      breaks++;
+      const from = Number(/bytes=([0-9]+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
+      response.writeHead(from > 0 ? 206 : 200, {
+        'content-length': layer.size - from,
+        ...(from > 0
+          ? { 'content-range': `bytes ${String(from)}-${String(layer.size - 1)}/${String(layer.size)}` }
+          : {}),
+      });
+      response.write(layer.data.subarray(from, from + 70_000), () => {
+        setTimeout(() => response.destroy(), 20);
+      });
+      return true;
+    };
+    assert.equal((await fixture.images.pull(fixture.op, `${registry.host}/app`)).id, image.id);
+    const ranges = registry.requests
+      .filter(({ path }) => path.includes(layer.digest))
+      .map(({ headers }) => headers.range);
+    assert.equal(ranges.length, 4);
+    assert.equal(ranges[0], undefined);
+    for (const range of ranges.slice(1)) assert.match(range ?? '', /^bytes=[1-9][0-9]*-$/);
+  });
+
+  it('starts over where the registry knows no ranges', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    registry.ranges = false;
+    const layer = await layerOf(randomBytes(200_000), 'none');
+    registry.addImage('app', imageOf([layer]), 'latest');
+    let broken = false;
+    registry.fault = ({ path }, response) => {
+      if (!path.includes(layer.digest) || broken) return false;
+      broken = true;
+      response.writeHead(200, { 'content-length': layer.size });
+      response.write(layer.data.subarray(0, 50_000), () => {
+        setTimeout(() => response.destroy(), 20);
+      });
+      return true;
+    };
+    await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    assert.equal(registry.count(layer.digest), 2);
+  });
+
+  it('tries again after 503, 429 with Retry-After, and a reset', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    registry.addImage('app', imageOf([await layerOf('one')]), 'latest');
+    const faults = [
+      (response: import('node:http').ServerResponse) => response.writeHead(503).end(),
+      (response: import('node:http').ServerResponse) => response.writeHead(429, { 'retry-after': '0' }).end(),
+      (response: import('node:http').ServerResponse) => response.destroy(),
+    ];
+    registry.fault = ({ path }, response) => {
+      if (!path.includes('/manifests/')) return false;
+      const fault = faults.shift();
+      fault?.(response);
+      return fault !== undefined;
+    };
+    await fixture.images.pull(fixture.op, `${registry.host}/app`);
+    assert.equal(registry.count('/manifests/'), 4);
+  });
+});
+
+describe('a pull that can not work', () => {
+  const layer = layerOf(randomBytes(20_000), 'gzip');
+  const cases: readonly {
+    title: string;
+    expected: ReturnType<typeof failsWith>;
+    prepare: (registry: LoopbackRegistry) => Promise<void> | void;
+    tries?: number;
+  }[] = [
+    {
+      title: 'the image is not there',
+      expected: failsWith(
+        'NotFound',
+        /^pull 127\.0\.0\.1:\d+\/app:latest: registry .*manifest latest is not there \(404\): MANIFEST_UNKNOWN/,
+      ),
+      prepare: () => undefined,
+    },
+    {
+      title: 'access is denied',
+      expected: failsWith('PermissionDenied', /access denied \(403\)/),
+      prepare: (registry) => {
+        registry.fault = (_request, response) => {
+          response.writeHead(403).end();
+          return true;
+        };
+      },
+    },
+    {
+      title: 'it needs credentials and there are none',
+      expected: failsWith('Unauthenticated', /needs credentials, and there are none/),
+      prepare: (registry) => {
+        registry.auth = { scheme: 'basic', login: 'a:b', token: '' };
+      },
+    },
+    {
+      title: 'the registry is broken for good',
+      expected: failsWith('Unavailable', /answered 500/),
+      prepare: (registry) => {
+        registry.fault = (_request, response) => {
+          response.writeHead(500).end();
+          return true;
+        };
+      },
+    },
+    {
+      title: 'too many requests were made',
+      expected: failsWith('ResourceExhausted', /too many requests \(429\)/),
+      prepare: (registry) => {
+        registry.fault = (_request, response) => {
+          response.writeHead(429, { 'retry-after': '3600' }).end();
+          return true;
+        };
+      },
+    },
+    {
+      title: 'a layer has another content',
+      expected: failsWith('DataLoss', /wrong digest/),
+      prepare: async (registry) => {
+        const { digest, data } = await layer;
+        const image = imageOf([await layer]);
+        registry.addImage('app', image, 'latest');
+        registry.addBlob({ digest, data: Buffer.from(data).fill(1, 100, 110) });
+      },
+    },
+    {
+      title: 'the configuration has another content',
+      expected: failsWith('DataLoss', /configuration .*wrong digest/),
+      prepare: async (registry) => {
+        const image = imageOf([await layer]);
+        registry.addImage('app', image, 'latest');
+        registry.addBlob({ digest: image.config.digest, data: Buffer.from(image.config.data).fill(0x20, 0, 1) });
+      },
+    },
+    {
+      title: 'the manifest is not what the registry says it is',
+      expected: failsWith('DataLoss', /manifest .*wrong digest/),
+      prepare: async (registry) => {
+        const image = imageOf([await layer]);
+        registry.addManifest('app', { ...image.manifest, digest: `sha256:${'0'.repeat(64)}` }, 'latest');
+      },
+    },
+    {
+      title: 'a layer is truncated again and again',
+      expected: failsWith('DataLoss', /truncated: 100 of \d+ bytes/),
+      prepare: async (registry) => {
+        registry.ranges = false;
+        const one = await layer;
+        registry.addImage('app', imageOf([one]), 'latest');
+        registry.fault = ({ path }, response) => {
+          if (!path.includes(one.digest)) return false;
+          // Chunked, so that its end looks like an end.
+          response.writeHead(200);
+          response.end(one.data.subarray(0, 100));
+          return true;
+        };
+      },
+    },
+    {
+      title: 'a layer is longer than its manifest says',
+      expected: failsWith('DataLoss', /longer than its manifest says/),
+      prepare: async (registry) => {
+        const one = await layer;
+        registry.addImage('app', imageOf([one]), 'latest');
+        registry.addBlob({ digest: one.digest, data: Buffer.concat([one.data, Buffer.alloc(10)]) });
+      },
+    },
+    {
+      title: 'a layer is corrupt gzip under its right digest',
+      expected: failsWith('DataLoss', /layer sha256:.*corrupt gzip/),
+      prepare: async (registry) => {
+        const one = await layer;
+        const bad = blobOf(one.mediaType, Buffer.from(one.data).fill(0, 5000, 6000));
+        registry.addImage('app', imageOf([{ ...one, ...bad }]), 'latest');
+      },
+    },
+    {
+      title: 'a layer is truncated zstd under its right digest',
+      expected: failsWith('DataLoss', /layer sha256:.*corrupt zstd.*ends too early/),
+      prepare: async (registry) => {
+        const one = await layerOf(randomBytes(20_000), 'zstd');
+        registry.addImage('app', imageOf([{ ...one, ...blobOf(one.mediaType, one.data.subarray(0, 9000)) }]), 'latest');
+      },
+    },
+    {
+      title: 'a layer is not what its type says at all',
+      expected: failsWith('DataLoss', /corrupt gzip data: it does not even begin as such/),
+      prepare: async (registry) => {
+        const one = await layer;
+        registry.addImage('app', imageOf([{ ...one, ...blobOf(one.mediaType, 'hello') }]), 'latest');
+      },
+    },
+    {
+      title: 'a layer unpacks to something else',
+      expected: failsWith('DataLoss', /it unpacks to sha256:/),
+      prepare: async (registry) => {
+        const [one, other] = [await layer, await layerOf('other')];
+        registry.addImage('app', imageOf([{ ...one, diffId: other.diffId }]), 'latest');
+      },
+    },
+    {
+      title: 'it is for other platforms only (index)',
+      expected: failsWith('NotFound', /no image for linux\/.*: it is there for linux\/s390x, windows\/amd64/),
+      prepare: async (registry) => {
+        const image = imageOf([await layer]);
+        registry.addManifest(
+          'app',
+          indexOf([
+            { image, platform: { os: 'windows', architecture: 'amd64' } },
+            { image, platform: { os: 'linux', architecture: 's390x' } },
+            { image, platform: { os: 'unknown', architecture: 'unknown' } },
+          ]),
+          'latest',
+        );
+      },
+    },
+    {
+      title: 'it is for another platform only (configuration)',
+      expected: failsWith('NotFound', /it is there for linux\/ppc64le/),
+      prepare: async (registry) => {
+        registry.addImage(
+          'app',
+          imageOf([await layer], { platform: { os: 'linux', architecture: 'ppc64le' } }),
+          'latest',
+        );
+      },
+    },
+    {
+      title: 'it is a chart',
+      expected: failsWith('InvalidArgument', /not an image: .*helm/),
+      prepare: (registry) => {
+        const config = {
+          mediaType: 'application/vnd.cncf.helm.config.v1+json',
+          digest: `sha256:${'0'.repeat(64)}`,
+          size: 2,
+        };
+        const mediaType = 'application/vnd.oci.image.manifest.v1+json';
+        registry.addManifest(
+          'app',
+          blobOf(mediaType, JSON.stringify({ schemaVersion: 2, mediaType, config, layers: [] })),
+          'latest',
+        );
+      },
+    },
+    {
+      title: 'it is a web page',
+      expected: failsWith('InvalidArgument', /not an image: its manifest is not JSON/),
+      prepare: (registry) => {
+        registry.addManifest('app', blobOf('text/html', '<html>'), 'latest');
+      },
+    },
+    {
+      title: 'it is schema 1',
+      expected: failsWith('NotImplemented', /schema 1, which is obsolete/),
+      prepare: (registry) => {
+        const mediaType = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
+        registry.addManifest('app', blobOf(mediaType, JSON.stringify({ schemaVersion: 1, name: 'app' })), 'latest');
+      },
+    },
+    {
+      title: 'it is a manifest and an index at once',
+      expected: failsWith('InvalidArgument', /also an index/),
+      prepare: async (registry) => {
+        const image = imageOf([await layer]);
+        const both = { ...(JSON.parse(image.manifest.data.toString()) as object), manifests: [] };
+        registry.addManifest('app', blobOf(image.manifest.mediaType, JSON.stringify(both)), 'latest');
+      },
+    },
+    {
+      title: 'its manifest is endless',
+      expected: failsWith('DataLoss', /longer than/),
+      prepare: (registry) => {
+        registry.fault = (_request, response) => {
+          response.writeHead(200);
+          response.end(Buffer.alloc(5 * 1024 * 1024, 0x20));
+          return true;
+        };
+      },
+    },
+  ];
+  for (const { title, expected, prepare } of cases) {
+    it(title, async () => {
+      await using fixture = await Fixture.open();
+      await using registry = await LoopbackRegistry.start();
+      await prepare(registry);
+      await assert.rejects(fixture.images.pull(fixture.op, `${registry.host}/app`), expected);
+      assert.deepEqual(fixture.images.list(), []);
+      assert.deepEqual(await fixture.leftovers(), []);
+    });
+  }
+
+  it('nobody answers, or no such host', async () => {
+    await using fixture = await Fixture.open();
+    const registry = await LoopbackRegistry.start();
+    const { host } = registry;
+    await registry[Symbol.asyncDispose]();
+    await assert.rejects(
+      fixture.images.pull(fixture.op, `${host}/app`),
+      failsWith('Unavailable', /nobody answers at this address/),
+    );
+    await assert.rejects(fixture.images.pull(fixture.op, 'no-such-host.invalid/app'), (error) => {
+      // A machine without DNS can not tell that the host is unknown.
+      assert.equal(kindOf(error), 'Unavailable');
+      assert.match(String(error), /no-such-host\.invalid.*(unknown host|cannot be looked up)/);
+      return true;
+    });
+  });
+
+  it('does not hand out a layer that the image only claims to have', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    const secret = await layerOf('secret');
+    registry.addImage('private', imageOf([secret]), 'latest');
+    await fixture.images.pull(fixture.op, `${registry.host}/private`);
+    const own = await layerOf('own');
+    registry.addImage('thief', imageOf([{ ...own, diffId: secret.diffId }]), 'latest');
+    await assert.rejects(
+      fixture.images.pull(fixture.op, `${registry.host}/thief`),
+      failsWith('DataLoss', /unpacks to/),
+    );
+  });
+
+  it('accepts another form of a layer that is here without unpacking it again', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await LoopbackRegistry.start();
+    registry.addImage('gz', imageOf([await layerOf('same', 'gzip')]), 'latest');
+    registry.addImage('zst', imageOf([await layerOf('same', 'zstd')]), 'latest');
+    await fixture.images.pull(fixture.op, `${registry.host}/gz`);
+    await fixture.images.pull(fixture.op, `${registry.host}/zst`);
+    assert.equal(fixture.layers.unpacked.length, 1);
+  });
+});
+
+it('a redirect to another host takes no credentials along', async () => {
+  await using fixture = await Fixture.open();
+  await using registry = await LoopbackRegistry.start();
+  await using storage = await LoopbackRegistry.start();
+  const layer = await layerOf('one');
+  registry.addImage('app', imageOf([layer]), 'latest');
+  registry.auth = { scheme: 'bearer', login: 'user:password', token: 'the-token' };
+  registry.fault = ({ path, headers }, response) => {
+    if (!path.includes(layer.digest) || headers.authorization === undefined) return false;
+    response.writeHead(307, { location: `http://${storage.host}/elsewhere?signature=1` }).end();
+    return true;
+  };
+  storage.fault = (request, response) => {
+    sendBlob(request, response, layer.data);
+    return true;
+  };
+  await fixture.images.pull(fixture.op, `${registry.host}/app`, { username: 'user', password: 'password' });
+  assert.equal(storage.requests.length, 1);
+  assert.equal(storage.requests[0]?.headers.authorization, undefined);
+});
