@@ -1,0 +1,181 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import type { Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { unavailable } from '../../lib/errors.ts';
+import { Lane } from '../../lib/lane.ts';
+import type { Ledger, Releasers } from '../../lib/ledger.ts';
+import type { Log } from '../../lib/log.ts';
+import { bridgePorts, deleteBridge, listBridges } from '../../linux/network-interfaces.ts';
+import { bridgeName, instanceSeed, type DefaultNetwork } from './default-network.ts';
+import { describeRule, forwardRules, Iptables, masqueradeRule, type IptablesRule } from './iptables.ts';
+import { chooseSubnet, formatSubnet, parseFibTrie } from './subnet.ts';
+
+export interface HostSetupDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ledger: Ledger;
+  readonly instance: string;
+  readonly iptables?: Iptables;
+}
+
+const IP_FORWARD = '/proc/sys/net/ipv4/ip_forward';
+const STEP_TIMEOUT_MS = 60_000;
+// Rules are looked for again before a pod is connected, but not for each pod of a burst.
+const LOOK_AGAIN_MS = 5_000;
+const USUAL_MTU = 1500;
+
+/**
+ * What the default network needs on the host beside CNI: the bridge's subnet, one masquerade rule, forwarding. All of it is
+ * in the ledger, put back when somebody flushed it, and undone when no pod uses it any more.
+ */
+export class HostSetup {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  readonly #ledger: Ledger;
+  readonly #instance: string;
+  readonly #iptables: Iptables;
+  readonly #lane: Lane;
+  #lookedAtMs: number | undefined;
+
+  constructor({ clock, log, ledger, instance, iptables = new Iptables() }: HostSetupDeps) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#ledger = ledger;
+    this.#instance = instance;
+    this.#iptables = iptables;
+    this.#lane = new Lane(clock, log);
+  }
+
+  get owner(): string {
+    return `network/${bridgeName(this.#instance)}`;
+  }
+
+  /** How to undo each kind of entry. Part of the daemon's table of releasers. */
+  get releasers(): Releasers {
+    return {
+      'cni-bridge': async (_op, { key }) => {
+        const ports = await bridgePorts(key);
+        if (ports === undefined) return;
+        if (ports.length > 0) throw unavailable(`bridge ${key} is in use by ${ports.join(', ')}`);
+        await deleteBridge(key);
+      },
+      'iptables-rule': async (op, { data }) => {
+        await this.#iptables.remove(op, data['rule'] as IptablesRule);
+      },
+      sysctl: async (_op, { key, data }) => {
+        await this.#restoreForwarding(key, String(data['before']));
+      },
+    };
+  }
+
+  /** The network in use, or the one to use: a subnet that collides with no route of this host. */
+  choose(): Promise<DefaultNetwork> {
+    return this.#inLane('choose a subnet', async () => {
+      const inUse = this.current();
+      if (inUse !== undefined) return inUse;
+      const taken = parseFibTrie(await readFile('/proc/net/fib_trie', 'utf8'));
+      const subnet = chooseSubnet(taken, instanceSeed(this.#instance));
+      if (subnet === undefined) {
+        throw unavailable(
+          'every private network is routed on this host: give the pods one by a configuration in the CNI folder',
+        );
+      }
+      const mtu = await uplinkMtu();
+      const network: DefaultNetwork = {
+        bridge: bridgeName(this.#instance),
+        subnet: formatSubnet(subnet),
+        ...(mtu === undefined || mtu === USUAL_MTU ? {} : { mtu }),
+      };
+      await this.#intendBridge(network);
+      return network;
+    });
+  }
+
+  /** The network that the ledger says is in use. */
+  current(): DefaultNetwork | undefined {
+    const entry = this.#ledger.entriesOf(this.owner).find(({ kind }) => kind === 'cni-bridge');
+    return entry?.data['network'] as DefaultNetwork | undefined;
+  }
+
+  /** Makes sure that everything is there. Cheap when it was looked at a moment ago. */
+  ensure(op: Op, network: DefaultNetwork, { lookNow = false } = {}): Promise<void> {
+    return this.#inLane('set up the host', async () => {
+      const nowMs = this.#clock.monotonicMs();
+      if (!lookNow && this.#lookedAtMs !== undefined && nowMs - this.#lookedAtMs < LOOK_AGAIN_MS) return;
+      if (this.current() === undefined) await this.#intendBridge(network);
+      await this.#ensureForwarding();
+      const rules = [masqueradeRule(this.#instance, network.subnet)];
+      if (!(await this.#iptables.forwardsByDefault(op))) rules.push(...forwardRules(this.#instance, network.bridge));
+      for (const rule of rules) await this.#ensureRule(op, rule);
+      this.#lookedAtMs = nowMs;
+    });
+  }
+
+  /** The bridge plug-in has made the bridge. */
+  async confirm(): Promise<void> {
+    const entry = this.#ledger.entriesOf(this.owner).find(({ kind }) => kind === 'cni-bridge');
+    if (entry?.state === 'intended') await this.#ledger.hold(this.owner, entry.kind, entry.key);
+  }
+
+  /** Undoes everything unless `stillUsed` says otherwise at that moment. What cannot be undone stays in the ledger. */
+  releaseUnless(op: Op, stillUsed: () => boolean): Promise<void> {
+    return this.#inLane('undo the host set-up', async () => {
+      if (stillUsed()) return;
+      this.#lookedAtMs = undefined;
+      await this.#ledger.release(op, this.owner, this.releasers);
+    });
+  }
+
+  async #intendBridge(network: DefaultNetwork): Promise<void> {
+    const item = { kind: 'cni-bridge', key: network.bridge, data: { network }, volatile: true };
+    await this.#ledger.intend(this.owner, item);
+  }
+
+  async #ensureRule(op: Op, rule: IptablesRule): Promise<void> {
+    const key = describeRule(rule);
+    const known = this.#ledger
+      .entriesOf(this.owner)
+      .some((entry) => entry.kind === 'iptables-rule' && entry.key === key);
+    if (await this.#iptables.has(op, rule)) {
+      if (known) return;
+      // Left by a Gantry of this instance that lost its ledger: it carries our mark, so it is ours to undo.
+    } else if (known) {
+      this.#log.warn({ rule: key }, 'a rule of ours was gone and is put back');
+    }
+    await this.#ledger.acquire(this.owner, { kind: 'iptables-rule', key, data: { rule }, volatile: true }, async () => {
+      if (!(await this.#iptables.has(op, rule))) await this.#iptables.add(op, rule);
+    });
+  }
+
+  async #ensureForwarding(): Promise<void> {
+    const before = (await readFile(IP_FORWARD, 'utf8')).trim();
+    if (before === '1') return;
+    const entry = { kind: 'sysctl', key: IP_FORWARD, data: { before }, volatile: true };
+    await this.#ledger.acquire(this.owner, entry, () => writeFile(IP_FORWARD, '1'));
+  }
+
+  /** Another bridge may by now rely on what we switched on: then it stays on. */
+  async #restoreForwarding(file: string, before: string): Promise<void> {
+    const others = (await listBridges()).filter((name) => name !== bridgeName(this.#instance));
+    if (others.length > 0) {
+      this.#log.info({ file, bridges: others }, 'forwarding stays on: other bridges are there');
+      return;
+    }
+    await writeFile(file, before);
+  }
+
+  #inLane<T>(name: string, run: () => Promise<T>): Promise<T> {
+    return this.#lane.enqueue({ name, timeoutMs: STEP_TIMEOUT_MS, run });
+  }
+}
+
+/** Of the interface that the default route goes through: a larger one on the bridge would lose big packets. */
+async function uplinkMtu(): Promise<number | undefined> {
+  const routes = (await readFile('/proc/net/route', 'utf8')).split('\n').map((line) => line.split('\t'));
+  const uplink = routes.find(
+    ([, destination, , , , , , mask]) => destination === '00000000' && mask === '00000000',
+  )?.[0];
+  if (uplink === undefined) return undefined;
+  const mtu = Number(await readFile(`/sys/class/net/${uplink}/mtu`, 'utf8').catch(() => ''));
+  return mtu > 0 ? mtu : undefined;
+}

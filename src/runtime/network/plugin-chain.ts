@@ -1,0 +1,115 @@
+import type { Op } from '../../lib/abort.ts';
+import { GantryError, internal, joinErrors } from '../../lib/errors.ts';
+import { isObject, type NetworkConfig, type PluginConfig } from './network-config.ts';
+import { pluginError, pluginFailure, saysGone } from './plugin-error.ts';
+import { runPlugin, type PluginCall } from './plugin-runner.ts';
+
+/** Who is connected to what. */
+export interface Attachment {
+  readonly containerId: string;
+  readonly ifName: string;
+  readonly args: Readonly<Record<string, string>>;
+  /** Values for the capabilities that plug-ins declare: `portMappings` … */
+  readonly capabilities: Readonly<Record<string, unknown>>;
+}
+
+export type CniResult = Readonly<Record<string, unknown>>;
+
+/** What one plug-in is given: the network's name and version, what came before, and the capabilities that it declares. */
+export function pluginInput(
+  network: NetworkConfig,
+  plugin: PluginConfig,
+  capabilities: Attachment['capabilities'],
+  prevResult: CniResult | undefined,
+): Record<string, unknown> {
+  const { capabilities: declared = {}, ...own } = plugin;
+  const runtimeConfig = Object.fromEntries(Object.entries(capabilities).filter(([name]) => declared[name] === true));
+  return {
+    ...own,
+    name: network.name,
+    cniVersion: network.cniVersion,
+    ...(Object.keys(runtimeConfig).length === 0 ? {} : { runtimeConfig }),
+    ...(prevResult === undefined ? {} : { prevResult }),
+  };
+}
+
+/** CNI ADD over all plug-ins in order. Leaves what the first ones made when a later one fails: DEL takes it back. */
+export async function addNetwork(
+  op: Op,
+  binDirs: readonly string[],
+  network: NetworkConfig,
+  attachment: Attachment,
+  netns: string,
+): Promise<CniResult> {
+  let result: CniResult | undefined;
+  for (const plugin of network.plugins) {
+    const call = callOf(network, plugin, attachment, netns, 'ADD', result);
+    const answer = await runPlugin(op, binDirs, call);
+    if (answer.code !== 0) throw pluginError(plugin.type, 'ADD', pluginFailure(answer));
+    result = parseResult(plugin.type, answer.stdout);
+  }
+  if (result === undefined) throw internal(`network ${network.name} has no plug-in`);
+  return result;
+}
+
+/**
+ * CNI DEL over all plug-ins, last first. One that fails does not keep the others from being asked; then the joined error
+ * is thrown. A plug-in that says that all is gone has succeeded (FAILURES.md row 37).
+ */
+export async function deleteNetwork(
+  op: Op,
+  binDirs: readonly string[],
+  network: NetworkConfig,
+  attachment: Attachment,
+  netns: string | undefined,
+  result: CniResult | undefined,
+): Promise<void> {
+  const errors: unknown[] = [];
+  for (const plugin of network.plugins.toReversed()) {
+    const call = callOf(network, plugin, attachment, netns ?? '', 'DEL', result);
+    try {
+      const answer = await runPlugin(op, binDirs, call);
+      if (answer.code === 0) continue;
+      const failure = pluginFailure(answer);
+      if (!saysGone(failure, netns === undefined)) errors.push(pluginError(plugin.type, 'DEL', failure));
+    } catch (error) {
+      op.signal.throwIfAborted();
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw joinErrors(errors);
+}
+
+function callOf(
+  network: NetworkConfig,
+  plugin: PluginConfig,
+  { containerId, ifName, args, capabilities }: Attachment,
+  netns: string,
+  command: PluginCall['command'],
+  prevResult: CniResult | undefined,
+): PluginCall {
+  const config = pluginInput(network, plugin, capabilities, prevResult);
+  return { type: plugin.type, command, config, containerId, netns, ifName, args };
+}
+
+function parseResult(type: string, stdout: string): CniResult {
+  try {
+    const value: unknown = JSON.parse(stdout);
+    if (isObject(value)) return value;
+  } catch {
+    // said below
+  }
+  throw new GantryError('Internal', `CNI plug-in ${type} said that it succeeded but gave no result`, {
+    details: { plugin: type, stdout: stdout.slice(0, 200) },
+  });
+}
+
+/** The addresses of a result, without prefix lengths, in the plug-in's order. */
+export function addressesOf(result: CniResult): string[] {
+  const ips = result['ips'];
+  if (!Array.isArray(ips)) return [];
+  return ips.flatMap((ip: unknown) => {
+    const address = isObject(ip) ? ip['address'] : undefined;
+    return typeof address === 'string' ? [address.split('/')[0] ?? address] : [];
+  });
+}

@@ -1,0 +1,52 @@
+import { GantryError, type ErrorKind } from '../../lib/errors.ts';
+import type { ExecResult } from '../../lib/exec.ts';
+import { isObject } from './network-config.ts';
+
+/** What a plug-in says when it fails (CNI specification, section 5). */
+export interface PluginFailure {
+  readonly code: number;
+  readonly message: string;
+}
+
+const CODE_UNKNOWN_CONTAINER = 3;
+const CODE_INVALID_ENVIRONMENT = 4;
+const CODE_INVALID_CONFIG = 7;
+const CODE_TRY_AGAIN_LATER = 11;
+const LONGEST_STDERR = 500;
+
+/** In its own words where it has said something in the agreed form; else from what it wrote to stderr. */
+export function pluginFailure({ code, signal, stdout, stderr }: ExecResult): PluginFailure {
+  try {
+    const value: unknown = JSON.parse(stdout);
+    if (isObject(value) && typeof value['msg'] === 'string') {
+      const { msg, details } = value;
+      const withDetails = typeof details === 'string' && details !== '' ? `${msg}: ${details}` : msg;
+      return { code: Number(value['code']), message: withDetails };
+    }
+  } catch {
+    // not in the agreed form
+  }
+  const said = (stderr.trim() === '' ? stdout : stderr).trim().slice(-LONGEST_STDERR);
+  const how = signal === null ? `exit code ${String(code)}` : `ended by ${signal}`;
+  return { code: 0, message: said === '' ? how : `${how}: ${said}` };
+}
+
+export function pluginError(type: string, command: string, failure: PluginFailure): GantryError {
+  return new GantryError(kindOfFailure(failure), `CNI plug-in ${type} failed (${command}): ${failure.message}`, {
+    details: { plugin: type, command, pluginCode: failure.code },
+  });
+}
+
+function kindOfFailure({ code, message }: PluginFailure): ErrorKind {
+  if (/no IP addresses available/i.test(message)) return 'ResourceExhausted';
+  if (code === CODE_TRY_AGAIN_LATER) return 'Unavailable';
+  if (code === CODE_INVALID_CONFIG || code === CODE_INVALID_ENVIRONMENT) return 'FailedPrecondition';
+  return 'Internal';
+}
+
+/** Whether a failed DEL only says that there is nothing (any more) to take apart. */
+export function saysGone({ code, message }: PluginFailure, netnsGone: boolean): boolean {
+  if (code === CODE_UNKNOWN_CONTAINER) return true;
+  // Without a namespace some plug-ins complain of just that, although all that was in it went with it.
+  return netnsGone && /netns|network namespace|\/ns\/net|CNI_NETNS|Statfs|unknown FS magic/i.test(message);
+}

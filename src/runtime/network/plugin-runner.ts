@@ -1,0 +1,65 @@
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { GantryError } from '../../lib/errors.ts';
+import { execFile, type ExecResult } from '../../lib/exec.ts';
+
+export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'VERSION';
+
+export interface PluginCall {
+  readonly type: string;
+  readonly command: CniCommand;
+  /** The plug-in's configuration for this call. */
+  readonly config: Readonly<Record<string, unknown>>;
+  readonly containerId: string;
+  /** Empty when the namespace is gone. */
+  readonly netns: string;
+  readonly ifName: string;
+  /** `KEY=value` pairs for CNI_ARGS. */
+  readonly args: Readonly<Record<string, string>>;
+}
+
+/** Plug-ins call iptables and others, which are not in every service's PATH. */
+export const PATH_WITH_SBIN = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+
+/** The program of a plug-in in the first folder that has it. Undefined when none has. */
+export async function findPlugin(binDirs: readonly string[], type: string): Promise<string | undefined> {
+  for (const directory of binDirs) {
+    const path = join(directory, type);
+    try {
+      await access(path, constants.X_OK);
+      return path;
+    } catch {
+      // next folder
+    }
+  }
+  return undefined;
+}
+
+export function pluginMissing(type: string, binDirs: readonly string[]): GantryError {
+  return new GantryError('FailedPrecondition', `CNI plug-in ${type} is in none of ${binDirs.join(', ')}`, {
+    details: { plugin: type },
+  });
+}
+
+/** Runs a plug-in to its end; a failure of its own is a result, a missing program FailedPrecondition. */
+export async function runPlugin(op: Op, binDirs: readonly string[], call: PluginCall): Promise<ExecResult> {
+  const program = await findPlugin(binDirs, call.type);
+  if (program === undefined) throw pluginMissing(call.type, binDirs);
+  const args = Object.entries(call.args)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(';');
+  const path = process.env['PATH'] ?? '';
+  return await execFile(op, program, [], {
+    input: JSON.stringify(call.config),
+    env: {
+      PATH: path === '' ? PATH_WITH_SBIN : `${path}:${PATH_WITH_SBIN}`,
+      CNI_COMMAND: call.command,
+      CNI_CONTAINERID: call.containerId,
+      CNI_NETNS: call.netns,
+      CNI_IFNAME: call.ifName,
+      CNI_ARGS: args,
+      CNI_PATH: binDirs.join(':'),
+    },
+  });
+}

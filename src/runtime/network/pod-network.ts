@@ -1,0 +1,248 @@
+import { statfs } from 'node:fs/promises';
+import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import type { Clock, Timer } from '../../lib/clock.ts';
+import { alreadyExists, errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
+import type { Ledger, Releasers } from '../../lib/ledger.ts';
+import type { Log } from '../../lib/log.ts';
+import { NSFS_MAGIC } from '../../linux/kernel-constants.ts';
+import { readConfigFolder } from './config-folder.ts';
+import { defaultConfig } from './default-network.ts';
+import { collides, hostListeners, published } from './host-ports.ts';
+import { HostSetup } from './host-setup.ts';
+import type { Iptables } from './iptables.ts';
+import { pluginTypes, type NetworkConfig } from './network-config.ts';
+import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type Plan } from './network-plan.ts';
+import { addNetwork, addressesOf, deleteNetwork } from './plugin-chain.ts';
+import { findPlugin, pluginMissing } from './plugin-runner.ts';
+
+export type { NetworkRequest, PlainPlan } from './network-plan.ts';
+export type { PortMapping } from './host-ports.ts';
+
+export interface PodNetworkDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly ledger: Ledger;
+  readonly instance: string;
+  readonly confDir: string;
+  readonly binDirs: readonly string[];
+  /** Address reservations of the default network. */
+  readonly ipamDir: string;
+  /** With nothing in the folder: a network of our own, in memory. Without it such a node is not ready. */
+  readonly defaultNetwork: boolean;
+  readonly iptables?: Iptables;
+}
+
+export interface NetworkStatus {
+  readonly ready: boolean;
+  /** As kubelet names it; empty when ready. */
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** The ledger's kind of a pod's connection: `data.plan` is what {@link PodNetwork.plan} gave. */
+export const CNI_KIND = 'cni';
+
+// Of a whole DEL, whatever the caller's patience: it must neither hang for ever nor be cut off by a client that went away.
+const DISCONNECT_TIMEOUT_MS = 45_000;
+const REPAIR_EVERY_MS = 60_000;
+
+/** Pods' network by CNI: from the configuration folder as it is, else (where wanted) the default network. */
+export class PodNetwork {
+  readonly #deps: PodNetworkDeps;
+  readonly #host: HostSetup;
+  /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
+  readonly #disconnected = new Set<string>();
+  readonly #disconnecting = new Map<string, Promise<void>>();
+  #repair: Timer | undefined;
+
+  constructor(deps: PodNetworkDeps) {
+    this.#deps = deps;
+    this.#host = new HostSetup(deps);
+  }
+
+  /** For what the default network holds on the host: `cni-bridge`, `iptables-rule`, `sysctl`. */
+  get releasers(): Releasers {
+    return this.#host.releasers;
+  }
+
+  /**
+   * Decides what will be done, before it is done. Throws Unavailable without a usable configuration, FailedPrecondition
+   * when a plug-in is missing, AlreadyExists when a host port is taken.
+   */
+  async plan(_op: Op, request: NetworkRequest): Promise<PlainPlan> {
+    await this.#checkPorts(request);
+    const { confDir, binDirs, instance, ipamDir, defaultNetwork } = this.#deps;
+    const folder = await readConfigFolder(confDir);
+    let plan: Plan;
+    if (folder.kind === 'found') plan = makePlan(request, folder.config, binDirs, { source: folder.source });
+    else if (folder.kind === 'empty' && defaultNetwork) {
+      const host = await this.#host.choose();
+      plan = makePlan(request, defaultConfig(instance, ipamDir, host), binDirs, { host });
+    } else throw new GantryError('Unavailable', this.#whyNone(folder), { details: { reason: NOT_READY } });
+    const missing = await this.#missingPlugin(plan.network);
+    if (missing !== undefined) throw pluginMissing(missing, binDirs);
+    this.#disconnected.delete(request.sandboxId);
+    return toPlain(plan);
+  }
+
+  /** CNI ADD. When it fails, what it had done so far is for {@link disconnect} to take back. */
+  async connect(
+    op: Op,
+    request: NetworkRequest,
+    plain: PlainPlan,
+  ): Promise<{ ips: readonly string[]; plan: PlainPlan }> {
+    const plan = readPlan(plain);
+    if (plan.host !== undefined) {
+      await this.#host.ensure(op, plan.host);
+      this.#armRepair();
+    }
+    const { network, attachment } = plan;
+    const result = await addNetwork(op, this.#deps.binDirs, network, attachment, request.netnsPath);
+    const ips = addressesOf(result);
+    if (ips.length === 0) throw internal(`network ${network.name} gave the pod no address`);
+    if (plan.host !== undefined) await this.#host.confirm();
+    return { ips, plan: toPlain({ ...plan, result }) };
+  }
+
+  /**
+   * CNI DEL, from the plan alone. Without a namespace, or of what is not there, it succeeds. It has a time limit of its own
+   * and goes on when the caller's signal fires; a second call joins the first.
+   */
+  disconnect(op: Op, plain: PlainPlan, netnsPath: string | undefined): Promise<void> {
+    const plan = readPlan(plain);
+    const id = plan.attachment.containerId;
+    let running = this.#disconnecting.get(id);
+    if (running === undefined) {
+      const { log, clock } = this.#deps;
+      running = detached(log, clock, DISCONNECT_TIMEOUT_MS, `disconnect pod network ${plan.network.name}`, (own) =>
+        this.#disconnect(own, plan, netnsPath),
+      ).finally(() => this.#disconnecting.delete(id));
+      this.#disconnecting.set(id, running);
+    }
+    return raceSignal(running, op.signal);
+  }
+
+  /** Looks anew each time. */
+  async status(): Promise<NetworkStatus> {
+    const notReady = (message: string): NetworkStatus => ({ ready: false, reason: NOT_READY, message });
+    const folder = await readConfigFolder(this.#deps.confDir);
+    const { binDirs, instance, ipamDir, defaultNetwork } = this.#deps;
+    let network: NetworkConfig;
+    if (folder.kind === 'found') network = folder.config;
+    else if (folder.kind === 'empty' && defaultNetwork) {
+      network = defaultConfig(instance, ipamDir, { bridge: '', subnet: '' });
+    } else return notReady(this.#whyNone(folder));
+    const missing = await this.#missingPlugin(network);
+    if (missing !== undefined) return notReady(messageOf(pluginMissing(missing, binDirs)));
+    return { ready: true, reason: '', message: '' };
+  }
+
+  /** Puts back what somebody took away of the default network's rules; undoes them when no pod is left. */
+  async repair(op: Op): Promise<void> {
+    const network = this.#host.current();
+    if (network === undefined) return;
+    if (this.#defaultUsed()) await this.#host.ensure(op, network, { lookNow: true });
+    else await this.#host.releaseUnless(op, () => this.#defaultUsed());
+  }
+
+  /** Looks after the rules of the pods that an earlier process connected. */
+  start(): void {
+    if (this.#host.current() !== undefined) this.#armRepair();
+  }
+
+  close(): void {
+    this.#repair?.cancel();
+  }
+
+  async #disconnect(op: Op, plan: Plan, netnsPath: string | undefined): Promise<void> {
+    const netns = netnsPath !== undefined && (await isNamespace(netnsPath)) ? netnsPath : undefined;
+    const binDirs = [...new Set([...this.#deps.binDirs, ...plan.binDirs])];
+    await deleteNetwork(op, binDirs, plan.network, plan.attachment, netns, plan.result);
+    this.#disconnected.add(plan.attachment.containerId);
+    if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
+  }
+
+  /** Every pod's connection that the ledger knows of, except those that were taken down a moment ago. */
+  #plans(): Plan[] {
+    const { ledger } = this.#deps;
+    const known = new Set<string>();
+    const plans = ledger.owners().flatMap((owner) =>
+      ledger.entriesOf(owner).flatMap(({ kind, data }) => {
+        if (kind !== CNI_KIND) return [];
+        const plan = readPlan(data['plan'] as PlainPlan);
+        known.add(plan.attachment.containerId);
+        return this.#disconnected.has(plan.attachment.containerId) ? [] : [plan];
+      }),
+    );
+    for (const id of this.#disconnected) if (!known.has(id)) this.#disconnected.delete(id);
+    return plans;
+  }
+
+  #defaultUsed(): boolean {
+    return this.#plans().some(({ host }) => host !== undefined);
+  }
+
+  async #checkPorts({ sandboxId, portMappings }: NetworkRequest): Promise<void> {
+    const wanted = published(portMappings);
+    if (wanted.length === 0) return;
+    const others = this.#plans().filter(({ attachment }) => attachment.containerId !== sandboxId);
+    const listeners = await hostListeners();
+    for (const mapping of wanted) {
+      const name = `host port ${String(mapping.hostPort)}/${mapping.protocol}`;
+      for (const { ports, attachment } of others) {
+        const taken = ports.some((port) =>
+          collides(mapping, { protocol: port.protocol, port: port.hostPort, address: port.hostIp ?? '' }),
+        );
+        const { K8S_POD_NAMESPACE: namespace = '', K8S_POD_NAME: pod = '' } = attachment.args;
+        if (taken)
+          throw alreadyExists(`${name} is taken by pod ${namespace}/${pod}`, {
+            details: { hostPort: mapping.hostPort },
+          });
+      }
+      if (listeners.some((listener) => collides(mapping, listener))) {
+        throw alreadyExists(`${name} is in use: a process on this host listens on it`, {
+          details: { hostPort: mapping.hostPort },
+        });
+      }
+    }
+  }
+
+  async #missingPlugin(network: NetworkConfig): Promise<string | undefined> {
+    for (const type of pluginTypes(network)) {
+      if ((await findPlugin(this.#deps.binDirs, type)) === undefined) return type;
+    }
+    return undefined;
+  }
+
+  #whyNone(folder: Exclude<Awaited<ReturnType<typeof readConfigFolder>>, { kind: 'found' }>): string {
+    if (folder.kind === 'empty') return `no CNI configuration in ${this.#deps.confDir}`;
+    return `no usable CNI configuration in ${this.#deps.confDir}: ${folder.problems.join('; ')}`;
+  }
+
+  #armRepair(): void {
+    this.#repair ??= this.#deps.clock.after(REPAIR_EVERY_MS, () => {
+      this.#repair = undefined;
+      const { log, clock } = this.#deps;
+      detached(log, clock, DISCONNECT_TIMEOUT_MS, 'look after the pod network', (op) => this.repair(op))
+        .catch((error: unknown) => {
+          log.warn({ error: messageOf(error) }, 'the pod network cannot be looked after');
+        })
+        .finally(() => {
+          if (this.#host.current() !== undefined) this.#armRepair();
+        });
+    });
+  }
+}
+
+/** kubelet's word for a network that is not there yet. */
+const NOT_READY = 'NetworkPluginNotReady';
+
+/** A pinned namespace; false for a plain file, which is what a reboot leaves of one. */
+async function isNamespace(path: string): Promise<boolean> {
+  try {
+    return (await statfs(path)).type === NSFS_MAGIC;
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,331 @@
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+import type { Op } from '../../../src/lib/abort.ts';
+import { systemClock } from '../../../src/lib/clock.ts';
+import { kindOf, messageOf } from '../../../src/lib/errors.ts';
+import { FakeClock } from '../../../src/lib/fake-clock.ts';
+import { Ledger, LEDGER_SCHEMA } from '../../../src/lib/ledger.ts';
+import { silentLog } from '../../../src/lib/log.ts';
+import { StoreThread } from '../../../src/lib/store/store-thread.ts';
+import { Namespaces } from '../../../src/linux/namespaces.ts';
+import {
+  PodNetwork,
+  type NetworkRequest,
+  type PlainPlan,
+  type PortMapping,
+} from '../../../src/runtime/network/pod-network.ts';
+
+const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' };
+const BIN_DIRS = ['/opt/cni/bin', '/usr/lib/cni'];
+const IP_FORWARD = '/proc/sys/net/ipv4/ip_forward';
+const op: Op = { signal: new AbortController().signal, log: silentLog };
+
+interface Pod {
+  readonly id: string;
+  readonly request: NetworkRequest;
+  readonly netns: string;
+}
+
+/** A pod network of an instance of its own, with a ledger as the daemon has it. */
+class Bench {
+  readonly directory = mkdtempSync(join(tmpdir(), 'gantry-network-'));
+  readonly instance = `t${String(process.pid)}`;
+  readonly confDir = join(this.directory, 'net.d');
+  readonly binDir = join(this.directory, 'bin');
+  readonly ipamDir = join(this.directory, 'ipam');
+  readonly store = new StoreThread();
+  readonly namespaces = new Namespaces({ clock: systemClock });
+  readonly pods: Pod[] = [];
+  ledger!: Ledger;
+
+  async open(): Promise<void> {
+    mkdirSync(this.confDir);
+    mkdirSync(this.binDir);
+    const path = join(this.directory, 'ledger.db');
+    const { db } = await this.store.open({ path, schema: LEDGER_SCHEMA, durable: false });
+    this.ledger = await Ledger.open(systemClock, db, db);
+  }
+
+  network(options: { defaultNetwork?: boolean; clock?: FakeClock } = {}): PodNetwork {
+    const { clock = systemClock, defaultNetwork = true } = options;
+    const { ledger, instance, confDir, ipamDir } = this;
+    return new PodNetwork({
+      ...{ clock, log: silentLog, ledger, instance, confDir, ipamDir, defaultNetwork },
+      binDirs: [this.binDir, ...BIN_DIRS],
+    });
+  }
+
+  async pod(portMappings: readonly PortMapping[] = []): Promise<Pod> {
+    const id = `pod${String(this.pods.length)}-${this.instance}`;
+    const netns = join(this.directory, id);
+    await this.namespaces.pinNamespaces(op, { net: netns });
+    const request: NetworkRequest = {
+      ...{ sandboxId: id, netnsPath: netns, podName: id, podNamespace: 'default', podUid: id, portMappings },
+    };
+    const pod = { id, netns, request };
+    this.pods.push(pod);
+    return pod;
+  }
+
+  /** As the sandbox's verb does it: intent, ADD, held. */
+  async connect(network: PodNetwork, { id, request, netns }: Pod): Promise<{ ip: string; plan: PlainPlan }> {
+    const plan = await network.plan(op, request);
+    await this.ledger.intend(id, { kind: 'cni', key: id, data: { plan, netnsPath: netns }, volatile: false });
+    const connected = await network.connect(op, request, plan);
+    await this.ledger.hold(id, 'cni', id, { plan: connected.plan, netnsPath: netns });
+    return { ip: connected.ips[0] ?? '', plan: connected.plan };
+  }
+
+  async disconnect(network: PodNetwork, { id, netns }: Pod, plan: PlainPlan): Promise<void> {
+    await network.disconnect(op, plan, netns);
+    await this.ledger.forget({ owner: id, kind: 'cni', key: id });
+  }
+
+  plugin(type: string, script: string): void {
+    writeFileSync(join(this.binDir, type), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  }
+
+  conf(name: string, content: unknown): void {
+    writeFileSync(join(this.confDir, name), typeof content === 'string' ? content : JSON.stringify(content));
+  }
+
+  async close(): Promise<void> {
+    for (const { netns } of this.pods) await this.namespaces.unpin(op, netns);
+    this.namespaces.close();
+    await this.store.close();
+    rmSync(this.directory, { recursive: true });
+  }
+}
+
+async function bench(t: TestContext): Promise<Bench> {
+  const made = new Bench();
+  await made.open();
+  t.after(() => made.close());
+  return made;
+}
+
+const iptablesRules = (instance: string): string[] =>
+  ['nat', 'filter'].flatMap((table) =>
+    (spawnSync('iptables', ['-w', '10', '-t', table, '-S'], { encoding: 'utf8' }).stdout ?? '')
+      .split('\n')
+      .filter((line) => line.includes(`"gantry ${instance}"`)),
+  );
+
+const inside = (netns: string, ...argv: string[]): ReturnType<typeof spawnSync> =>
+  spawnSync('nsenter', [`--net=${netns}`, ...argv], { encoding: 'utf8', timeout: 60_000 });
+
+test(
+  'the default network: pods reach each other, rules come back, the last pod takes all of it along',
+  needsRoot,
+  async (t) => {
+    const b = await bench(t);
+    const network = b.network();
+    const forwardBefore = readFileSync(IP_FORWARD, 'utf8').trim();
+    assert.equal((await network.status()).ready, true);
+    const [one, two] = [await b.pod(), await b.pod()];
+    const first = await b.connect(network, one);
+    const second = await b.connect(network, two);
+    assert.notEqual(first.ip, second.ip);
+    assert.equal(readFileSync(IP_FORWARD, 'utf8').trim(), '1');
+    assert.equal(iptablesRules(b.instance).filter((rule) => rule.includes('MASQUERADE')).length, 1);
+    assert.ok(existsSync(`/sys/class/net/gtry-${b.instance}/bridge`));
+
+    const server = spawn('nsenter', [
+      `--net=${two.netns}`,
+      'busybox',
+      'nc',
+      '-l',
+      '-p',
+      '80',
+      '-e',
+      '/bin/echo',
+      'hello',
+    ]);
+    t.after(() => server.kill('SIGKILL'));
+    let answer = '';
+    for (let attempt = 0; attempt < 100 && answer !== 'hello'; attempt++) {
+      await systemClock.sleep(100);
+      answer = String(inside(one.netns, 'busybox', 'nc', '-w', '5', second.ip, '80').stdout).trim();
+    }
+    assert.equal(answer, 'hello');
+
+    const subnet = /-s (\S+)/.exec(iptablesRules(b.instance)[0] ?? '')?.[1] ?? '';
+    const rule = [
+      '-s',
+      subnet,
+      '!',
+      '-d',
+      subnet,
+      '-m',
+      'comment',
+      '--comment',
+      `gantry ${b.instance}`,
+      '-j',
+      'MASQUERADE',
+    ];
+    assert.equal(spawnSync('iptables', ['-w', '10', '-t', 'nat', '-D', 'POSTROUTING', ...rule]).status, 0);
+    await network.repair(op);
+    assert.equal(iptablesRules(b.instance).filter((line) => line.includes('MASQUERADE')).length, 1);
+
+    await b.disconnect(network, one, first.plan);
+    assert.equal(iptablesRules(b.instance).length > 0, true, 'a pod still needs it');
+    await b.disconnect(network, two, second.plan);
+    assert.deepEqual(iptablesRules(b.instance), []);
+    assert.equal(existsSync(`/sys/class/net/gtry-${b.instance}`), false);
+    assert.deepEqual(b.ledger.owners(), []);
+    const leases = spawnSync('find', [b.ipamDir, '-name', '*.*.*.*'], { encoding: 'utf8' }).stdout;
+    assert.equal(leases, '');
+    const otherBridges = spawnSync('sh', ['-c', 'ls -d /sys/class/net/*/bridge'], { encoding: 'utf8' }).stdout;
+    if (otherBridges === '') assert.equal(readFileSync(IP_FORWARD, 'utf8').trim(), forwardBefore);
+    network.close();
+  },
+);
+
+test('two that leave at once, and one that leaves twice', needsRoot, async (t) => {
+  const b = await bench(t);
+  const network = b.network();
+  const pods = [await b.pod(), await b.pod(), await b.pod()];
+  const plans = await Promise.all(pods.map((pod) => b.connect(network, pod)));
+  assert.equal(new Set(plans.map(({ ip }) => ip)).size, 3);
+  await Promise.all(pods.map((pod, index) => b.disconnect(network, pod, plans[index]!.plan)));
+  await network.disconnect(op, plans[0]!.plan, pods[0]!.netns);
+  assert.deepEqual(iptablesRules(b.instance), []);
+  assert.deepEqual(b.ledger.owners(), []);
+  network.close();
+});
+
+test('DEL without the namespace frees the address, by another process too', needsRoot, async (t) => {
+  const b = await bench(t);
+  const before = b.network();
+  const pod = await b.pod();
+  const { plan } = await b.connect(before, pod);
+  before.close();
+  await b.namespaces.unpin(op, pod.netns);
+  const after = b.network();
+  await b.disconnect(after, pod, JSON.parse(JSON.stringify(plan)) as PlainPlan);
+  assert.deepEqual(iptablesRules(b.instance), []);
+  assert.equal(spawnSync('find', [b.ipamDir, '-name', '*.*.*.*'], { encoding: 'utf8' }).stdout, '');
+  after.close();
+});
+
+test('host ports: reachable, refused when taken', needsRoot, async (t) => {
+  const b = await bench(t);
+  const network = b.network();
+  const probe = createServer().listen(0);
+  await once(probe, 'listening');
+  const address = probe.address();
+  const hostPort = typeof address === 'object' && address !== null ? address.port : 0;
+  const mapping: PortMapping = { protocol: 'tcp', containerPort: 80, hostPort };
+  const pod = await b.pod([mapping]);
+  await assert.rejects(network.plan(op, pod.request), (error) => {
+    assert.equal(kindOf(error), 'AlreadyExists');
+    assert.match(messageOf(error), new RegExp(`host port ${String(hostPort)}/tcp is in use`));
+    return true;
+  });
+  probe.close();
+  await once(probe, 'close');
+  const { plan, ip } = await b.connect(network, pod);
+  const other = await b.pod([mapping]);
+  await assert.rejects(network.plan(op, other.request), /is taken by pod default\/pod0/);
+  const client = await b.pod();
+  const joined = await b.connect(network, client);
+  const server = spawn('nsenter', [
+    `--net=${pod.netns}`,
+    'busybox',
+    'nc',
+    '-lk',
+    '-p',
+    '80',
+    '-e',
+    '/bin/echo',
+    'hello',
+  ]);
+  t.after(() => server.kill('SIGKILL'));
+  const gateway = ip.replace(/\d+\.\d+$/, '0.1');
+  let answer = '';
+  for (let attempt = 0; attempt < 100 && answer !== 'hello'; attempt++) {
+    await systemClock.sleep(100);
+    answer = String(inside(client.netns, 'busybox', 'nc', '-w', '5', gateway, String(hostPort)).stdout).trim();
+  }
+  assert.equal(answer, 'hello');
+  server.kill('SIGKILL');
+  await b.disconnect(network, client, joined.plan);
+  await b.disconnect(network, pod, plan);
+  const nat = spawnSync('iptables', ['-w', '10', '-t', 'nat', '-S'], { encoding: 'utf8' }).stdout;
+  assert.equal(nat.includes(`--dport ${String(hostPort)} `), false);
+  network.close();
+});
+
+test('what is missing is said: no configuration, a broken one, no plug-in', needsRoot, async (t) => {
+  const b = await bench(t);
+  const network = b.network({ defaultNetwork: false });
+  const pod = await b.pod();
+  assert.deepEqual(await network.status(), {
+    ...{ ready: false, reason: 'NetworkPluginNotReady', message: `no CNI configuration in ${b.confDir}` },
+  });
+  await assert.rejects(network.plan(op, pod.request), /no CNI configuration in/);
+  b.conf('10-broken.conflist', '{');
+  assert.match((await network.status()).message, /10-broken\.conflist: not JSON/);
+  await assert.rejects(b.network().plan(op, pod.request), /no usable CNI configuration/);
+  b.conf('20-net.conflist', { name: 'n', cniVersion: '1.0.0', plugins: [{ type: 'not-there' }] });
+  assert.match((await network.status()).message, /plug-in not-there is in none of/);
+  await assert.rejects(network.plan(op, pod.request), (error) => kindOf(error) === 'FailedPrecondition');
+  b.plugin('not-there', 'exit 0');
+  assert.equal((await network.status()).ready, true);
+});
+
+test("a plug-in's failure in its own words, and teardown when the configuration is gone", needsRoot, async (t) => {
+  const b = await bench(t);
+  const network = b.network();
+  b.conf('10-net.conflist', { name: 'n', cniVersion: '1.0.0', plugins: [{ type: 'good' }, { type: 'bad' }] });
+  const record = join(b.directory, 'calls');
+  b.plugin(
+    'good',
+    `echo "good $CNI_COMMAND" >> ${record}; cat > ${record}.$CNI_COMMAND; echo '{"cniVersion":"1.0.0","ips":[{"address":"10.9.9.9/24"}]}'`,
+  );
+  b.plugin(
+    'bad',
+    `echo "bad $CNI_COMMAND" >> ${record}; [ $CNI_COMMAND = DEL ] && exit 0; echo '{"code":11,"msg":"no luck","details":"try tomorrow"}'; exit 1`,
+  );
+  const pod = await b.pod();
+  const plan = await network.plan(op, pod.request);
+  await assert.rejects(network.connect(op, pod.request, plan), (error) => {
+    assert.equal(kindOf(error), 'Unavailable');
+    assert.equal(messageOf(error), 'CNI plug-in bad failed (ADD): no luck: try tomorrow');
+    return true;
+  });
+  rmSync(join(b.confDir, '10-net.conflist'));
+  await network.disconnect(op, plan, pod.netns);
+  assert.deepEqual(readFileSync(record, 'utf8').trim().split('\n'), ['good ADD', 'bad ADD', 'bad DEL', 'good DEL']);
+  const input = JSON.parse(readFileSync(`${record}.ADD`, 'utf8')) as unknown;
+  assert.deepEqual(input, { type: 'good', name: 'n', cniVersion: '1.0.0' });
+});
+
+test('a DEL that hangs has a limit of its own and survives the caller', needsRoot, async (t) => {
+  const b = await bench(t);
+  const clock = new FakeClock();
+  const network = b.network({ clock });
+  b.conf('10-net.conflist', { name: 'n', cniVersion: '1.0.0', plugins: [{ type: 'slow' }] });
+  const started = join(b.directory, 'started');
+  b.plugin('slow', `touch ${started}; [ $CNI_COMMAND = DEL ] && exec sleep 1000`);
+  const pod = await b.pod();
+  const plan = await network.plan(op, pod.request);
+  const caller = new AbortController();
+  const mine = network.disconnect({ ...op, signal: caller.signal }, plan, pod.netns);
+  const joined = network.disconnect(op, plan, pod.netns);
+  joined.catch(() => undefined);
+  caller.abort(new Error('client went away'));
+  await assert.rejects(mine, /client went away/);
+  while (!existsSync(started)) await systemClock.sleep(20);
+  await clock.advance(60_000);
+  await assert.rejects(joined, (error) => kindOf(error) === 'DeadlineExceeded');
+  // Later the plug-in works again.
+  b.plugin('slow', 'exit 0');
+  await network.disconnect(op, plan, undefined);
+});
