@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, mkdir, readdir, rename, rmdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, rename, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { detached, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -248,6 +248,7 @@ export class Snapshots {
     if (record.bootId !== (await this.#bootId())) {
       throw failedPrecondition(`snapshot ${id} was mounted when the machine went down: its files may be torn`);
     }
+    await unlink(join(mark, 'dirty')).catch(() => undefined);
     await rmdir(mark).catch((error: unknown) => {
       throw fromNodeError(error, `snapshot ${id}`);
     });

@@ -330,7 +330,7 @@ test('a root filesystem as a tar file that tar made, and things that are none', 
 test('archives as GNU tar writes them: gnu, pax and v7, with long names', needsRoot, async (t) => {
   const room = await openRoom(t);
   const rootfs = join(room.base, 'rootfs');
-  const long = `${'directory/'.repeat(15)}`;
+  const long = 'directory/'.repeat(15);
   mkdirSync(join(rootfs, long), { recursive: true });
   writeFileSync(join(rootfs, long, 'file'), 'x');
   execFileSync('ln', ['-s', `${'target/'.repeat(20)}end`, join(rootfs, 'link')]);

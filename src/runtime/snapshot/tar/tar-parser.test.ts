@@ -80,7 +80,7 @@ const anyEntry = fc
     }),
   })
   .map(({ content, major, minor, xattrs, linkPath, ...rest }) => {
-    const type = rest.type as TarEntry['type'];
+    const type = rest.type;
     const path = type === 'file' && rest.path.endsWith('/') ? `${rest.path}x` : rest.path;
     const body = type === 'file' ? content : '';
     const device = type.endsWith('device');

@@ -4,7 +4,7 @@ import type { FileSyscalls, Path, StatxResult } from '../../../linux/syscalls.ts
 import { displayName } from '../tar/tar-entry.ts';
 
 /** overlayfs's own marks: a directory that hides what lies below it, and a name that is deleted. */
-const OPAQUE_XATTR = 'trusted.overlay.opaque';
+export const OPAQUE_XATTR = 'trusted.overlay.opaque';
 const OPAQUE_VALUE = Buffer.from('y');
 const WHITEOUT_MODE = S.IFCHR;
 
@@ -24,7 +24,7 @@ const OPEN_NEW = {
   resolve: RESOLVE.BENEATH | RESOLVE.NO_SYMLINKS | RESOLVE.NO_XDEV,
 };
 
-const NOT_ASCII = /[^\x01-\x7f]/;
+const NOT_ASCII = /[^\x20-\x7e]/;
 
 /** A byte string as an argument of a system call. */
 export function pathArgument(name: string): Path {

@@ -1,12 +1,14 @@
 import { writeSync } from 'node:fs';
-import { errnoOf, GantryError, invalidArgument, messageOf, withContext } from '../../../lib/errors.ts';
+import type { GantryError } from '../../../lib/errors.ts';
+import { errnoOf, invalidArgument, messageOf, withContext } from '../../../lib/errors.ts';
 import { O, RESOLVE, S } from '../../../linux/kernel-constants.ts';
 import type { FileSyscalls } from '../../../linux/syscalls.ts';
 import { displayName, type TarEntry, type TarTime } from '../tar/tar-entry.ts';
 import type { TarSink } from '../tar/tar-parser.ts';
 import { entryMeaning, entryPath, type EntryPath } from './entry-path.ts';
 import { XattrWriter } from './entry-xattrs.ts';
-import { isDirectory, isWhiteout, joined, LayerTree, pathArgument } from './layer-tree.ts';
+import type { LayerTree } from './layer-tree.ts';
+import { isDirectory, isWhiteout, joined, pathArgument } from './layer-tree.ts';
 import type { UnpackBudget } from './unpack-limits.ts';
 
 export interface LayerFacts {

@@ -1,0 +1,344 @@
+import assert from 'node:assert/strict';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import test from 'node:test';
+import { mountsBelow, readMountinfo } from '../../../src/linux/mountinfo.ts';
+import { readRecord } from '../../../src/runtime/snapshot/snapshot-record.ts';
+import { dir, file, symlink } from './archive.ts';
+import { needsRoot, openRoom, type Room } from './room.ts';
+
+function target(room: Room, name = 'target'): string {
+  const path = join(room.base, name);
+  mkdirSync(path, { recursive: true });
+  return path;
+}
+
+async function mountPoints(room: Room): Promise<string[]> {
+  return mountsBelow(await readMountinfo(), room.base).map((mount) => mount.mountPoint);
+}
+
+test('an image of several layers, written to, removed', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const bottom = await room.unpack(
+    { type: 'directory', path: './', mode: 0o751, uid: 7, gid: 8 },
+    dir('etc'),
+    file('etc/hosts', 'bottom'),
+    file('etc/gone'),
+    dir('data'),
+    file('data/old'),
+  );
+  const top = await room.unpack(
+    file('etc/hosts', 'top'),
+    file('etc/.wh.gone', ''),
+    dir('data'),
+    file('data/.wh..wh..opq', ''),
+    file('data/new'),
+  );
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [bottom.diffId, top.diffId]);
+  await room.snapshots.prepare(room.op, 'c1', [bottom.diffId, top.diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  await room.snapshots.mount(room.op, 'c1', at);
+  assert.deepEqual(await mountPoints(room), [at], 'mounted once');
+  assert.equal(readFileSync(join(at, 'etc/hosts'), 'utf8'), 'top');
+  assert.deepEqual(readdirSync(join(at, 'etc')), ['hosts']);
+  assert.deepEqual(readdirSync(join(at, 'data')), ['new']);
+  const root = lstatSync(at);
+  assert.deepEqual([root.mode & 0o7777, root.uid, root.gid], [0o751, 7, 8]);
+
+  const empty = await room.snapshots.usage(room.op, 'c1');
+  writeFileSync(join(at, 'etc/hosts'), 'x'.repeat(1 << 20));
+  writeFileSync(join(at, 'mine'), '');
+  const used = await room.snapshots.usage(room.op, 'c1');
+  assert.equal(used.inodes, empty.inodes + 3);
+  assert.ok(used.bytes >= empty.bytes + (1 << 20), String(used.bytes));
+  assert.equal(
+    readFileSync(join(room.layers.filesOf(top.diffId), 'etc/hosts'), 'utf8'),
+    'top',
+    'the layer is as it was',
+  );
+
+  await assert.rejects(room.snapshots.remove(room.op, 'c1'), {
+    kind: 'FailedPrecondition',
+    message: /still mounted on/,
+  });
+  await room.snapshots.unmount(room.op, at);
+  await room.snapshots.unmount(room.op, at);
+  assert.deepEqual(await mountPoints(room), []);
+  await room.snapshots.remove(room.op, 'c1');
+  await room.snapshots.remove(room.op, 'c1');
+  assert.deepEqual(await room.snapshots.list(), []);
+});
+
+test('an image without layers', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', []);
+  await room.snapshots.mount(room.op, 'c1', at);
+  assert.deepEqual(readdirSync(at), []);
+  writeFileSync(join(at, 'a'), 'x');
+  await room.snapshots.unmount(room.op, at);
+  await room.snapshots.remove(room.op, 'c1');
+  assert.deepEqual(readdirSync(join(room.root, 'layers/.empty/0')), []);
+});
+
+test('two containers of one image do not see each other', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('shared', 'image'));
+  const targets = ['c1', 'c2'].map((id) => target(room, id));
+  for (const [i, at] of targets.entries()) {
+    await room.snapshots.prepare(room.op, `c${String(i + 1)}`, [diffId]);
+    await room.snapshots.mount(room.op, `c${String(i + 1)}`, at);
+  }
+  const [one = '', two = ''] = targets;
+  writeFileSync(join(one, 'shared'), 'mine');
+  assert.equal(readFileSync(join(two, 'shared'), 'utf8'), 'image');
+  for (const at of targets) await room.snapshots.unmount(room.op, at);
+});
+
+test('a read-only view has no upper directory and can not be written to', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const layers = [await room.unpack(file('a', 'below'), file('b', 'below')), await room.unpack(file('a', 'above'))];
+  const chains = [layers.map((layer) => layer.diffId), layers.slice(0, 1).map((layer) => layer.diffId), []];
+  const shown = [['a', 'b'], ['a', 'b'], []];
+  for (const [i, chain] of chains.entries()) {
+    const at = target(room, `view${String(i)}`);
+    await room.snapshots.prepare(room.op, `view${String(i)}`, chain, { readOnly: true });
+    await room.snapshots.mount(room.op, `view${String(i)}`, at);
+    assert.deepEqual(readdirSync(at), shown[i]);
+    assert.throws(() => writeFileSync(join(at, 'new'), ''), { code: 'EROFS' });
+    await room.snapshots.unmount(room.op, at);
+    await room.snapshots.remove(room.op, `view${String(i)}`);
+  }
+});
+
+test('repeated and shared layers, and a layer that hides all below it', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const a = await room.unpack(file('a'));
+  const b = await room.unpack(file('b'));
+  const opaque = await room.unpack(file('.wh..wh..opq', ''), file('c'));
+  const shows = async (id: string, chain: readonly string[]): Promise<string[]> => {
+    const at = target(room, id);
+    await room.snapshots.prepare(room.op, id, chain);
+    await room.snapshots.mount(room.op, id, at);
+    const names = readdirSync(at).sort();
+    await room.snapshots.unmount(room.op, at);
+    return names;
+  };
+  assert.deepEqual(await shows('twice', [a.diffId, b.diffId, a.diffId, a.diffId]), ['a', 'b']);
+  assert.deepEqual(await shows('opaque', [a.diffId, opaque.diffId, b.diffId]), ['b', 'c']);
+});
+
+test('directories that a layer only implies look as the layer below says', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const base = await room.unpack(
+    { type: 'directory', path: './', mode: 0o711 },
+    dir('tmp', { mode: 0o1777 }),
+    dir('home', { mode: 0o751 }),
+    dir('home/user', { mode: 0o700, uid: 1000, gid: 1000 }),
+    dir('link-below', { mode: 0o700 }),
+    symlink('etc', room.outside),
+  );
+  const added = await room.unpack(file('tmp/x'), file('home/user/.profile'), file('new/dir/y'), file('etc/z'));
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [base.diffId, added.diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  const mode = (name: string): string => {
+    const stat = lstatSync(join(at, name));
+    return `${(stat.mode & 0o7777).toString(8)} ${String(stat.uid)}`;
+  };
+  assert.deepEqual(['.', 'tmp', 'home', 'home/user', 'new', 'new/dir', 'etc'].map(mode), [
+    '711 0',
+    '1777 0',
+    '751 0',
+    '700 1000',
+    '755 0',
+    '755 0',
+    '755 0',
+  ]);
+  assert.ok(existsSync(join(at, 'tmp/x')) && existsSync(join(at, 'home/user/.profile')));
+  await room.snapshots.unmount(room.op, at);
+});
+
+test('a repaired directory brings nothing back that a layer above has replaced or hidden', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const odd = { mode: 0o700 };
+  const names = ['file', 'gone', 'opaque'];
+  const base = await room.unpack(
+    ...names.flatMap((name) => [dir(name, odd), dir(`${name}/d`, odd), file(`${name}/d/x`)]),
+  );
+  const implying = await room.unpack(...names.map((name) => file(`${name}/d/y`)));
+  const hiding = await room.unpack(
+    file('file', 'now a file'),
+    file('.wh.gone', ''),
+    dir('opaque'),
+    file('opaque/.wh..wh..opq'),
+  );
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [base.diffId, implying.diffId, hiding.diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  assert.deepEqual(readdirSync(at).sort(), ['file', 'opaque']);
+  assert.equal(readFileSync(join(at, 'file'), 'utf8'), 'now a file');
+  assert.deepEqual(readdirSync(join(at, 'opaque')), []);
+  await room.snapshots.unmount(room.op, at);
+});
+
+for (const overlayByLayer of [true, false]) {
+  const how = overlayByLayer ? 'one by one' : 'through the page of options';
+  test(`200 layers, given to the kernel ${how}`, needsRoot, async (t) => {
+    const room = await openRoom(t, { overlayByLayer });
+    const diffIds: string[] = [];
+    for (let i = 0; i < 200; i++)
+      diffIds.push((await room.unpack(file(`f${String(i)}`), file('top', String(i)))).diffId);
+    const at = target(room);
+    await room.snapshots.prepare(room.op, 'c1', diffIds);
+    try {
+      await room.snapshots.mount(room.op, 'c1', at);
+    } catch (error) {
+      if (!overlayByLayer) throw error;
+      t.skip(`this kernel has no lowerdir+: ${String(error)}`);
+      return;
+    }
+    assert.equal(readdirSync(at).length, 201);
+    assert.equal(readFileSync(join(at, 'top'), 'utf8'), '199');
+    writeFileSync(join(at, 'mine'), 'x');
+    assert.deepEqual(await mountPoints(room), [at]);
+    await room.snapshots.unmount(room.op, at);
+    await room.snapshots.remove(room.op, 'c1');
+  });
+}
+
+test('a restarted daemon finds mounted snapshots, and holds their layers', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('a'));
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  mkdirSync(join(room.root, 'snapshots/.staging-0123456789abcdef/upper'), { recursive: true });
+  await room.reopen();
+  assert.deepEqual(readdirSync(join(room.root, 'snapshots')), ['c1']);
+  await room.layers.remove(room.op, diffId);
+  assert.equal(readFileSync(join(at, 'a'), 'utf8'), 'a', 'the layer of a running container stays');
+  await room.snapshots.mount(room.op, 'c1', at);
+  assert.deepEqual(await mountPoints(room), [at]);
+  await room.snapshots.unmount(room.op, at);
+  await room.snapshots.remove(room.op, 'c1');
+  // Removed in the background now that nobody holds it.
+  await room.layers.remove(room.op, diffId);
+  assert.deepEqual(room.layerNames(), []);
+});
+
+test('mounted, taken off, mounted again in the same boot: what was written is there', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('a'));
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  writeFileSync(join(at, 'mine'), 'x');
+  await room.snapshots.unmount(room.op, at);
+  await room.snapshots.mount(room.op, 'c1', at);
+  assert.equal(readFileSync(join(at, 'mine'), 'utf8'), 'x');
+  await room.snapshots.unmount(room.op, at);
+
+  const directory = join(room.root, 'snapshots/c1');
+  const record = await readRecord(directory);
+  writeFileSync(join(directory, 'snapshot.json'), JSON.stringify({ ...record, bootId: 'another' }));
+  await assert.rejects(room.snapshots.mount(room.op, 'c1', at), { kind: 'FailedPrecondition', message: /went down/ });
+  await room.snapshots.remove(room.op, 'c1');
+});
+
+test('a snapshot is not mounted in two places', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('a'));
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  await assert.rejects(room.snapshots.mount(room.op, 'c1', target(room, 'other')), { kind: 'FailedPrecondition' });
+  await room.snapshots.unmount(room.op, at);
+});
+
+test('wrong ids, missing layers, missing snapshots, missing targets', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('a'));
+  const other = await room.unpack(file('b'));
+  const { snapshots, op } = room;
+  for (const id of ['', '..', '../outside', 'a/b', '.staging-1', 'x'.repeat(200)]) {
+    await assert.rejects(snapshots.prepare(op, id, []), { kind: 'InvalidArgument' });
+    await assert.rejects(snapshots.remove(op, id), { kind: 'InvalidArgument' });
+  }
+  await assert.rejects(snapshots.prepare(op, 'c1', [`sha256:${'0'.repeat(64)}`]), { kind: 'NotFound' });
+  await assert.rejects(snapshots.mount(op, 'c1', target(room)), { kind: 'NotFound' });
+  await assert.rejects(snapshots.usage(op, 'c1'), { kind: 'NotFound' });
+  await snapshots.prepare(op, 'c1', [diffId]);
+  await assert.rejects(snapshots.prepare(op, 'c1', [other.diffId]), { kind: 'AlreadyExists' });
+  await assert.rejects(snapshots.mount(op, 'c1', join(room.base, 'no-target')), { kind: 'NotFound' });
+  assert.deepEqual(await mountPoints(room), []);
+  await snapshots.unmount(op, join(room.base, 'no-target'));
+});
+
+test('a snapshot whose record a power cut has emptied can still be removed', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const { diffId } = await room.unpack(file('a'));
+  await room.snapshots.prepare(room.op, 'c1', [diffId]);
+  writeFileSync(join(room.root, 'snapshots/c1/snapshot.json'), '');
+  await room.reopen();
+  await assert.rejects(room.snapshots.mount(room.op, 'c1', target(room)), { kind: 'NotFound' });
+  await room.snapshots.remove(room.op, 'c1');
+  assert.deepEqual(await room.snapshots.list(), []);
+});
+
+test('disk usage follows no link and enters no mount, whatever a container makes of its tree', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  await room.snapshots.prepare(room.op, 'c1', []);
+  const upper = room.snapshots.upperOf('c1');
+  symlinkSync('/', join(upper, 'host'));
+  mkdirSync(join(upper, 'mounted'));
+  await room.mounts.bind(room.op, '/usr', join(upper, 'mounted'));
+  try {
+    const { inodes, bytes } = await room.snapshots.usage(room.op, 'c1');
+    assert.equal(inodes, 3);
+    assert.ok(bytes < 100_000, String(bytes));
+  } finally {
+    await room.mounts.unmount(room.op, join(upper, 'mounted'));
+  }
+});
+
+test('what is mounted inside a snapshot blocks its removal and survives it', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  await room.snapshots.prepare(room.op, 'c1', []);
+  const mounted = join(room.snapshots.upperOf('c1'), 'mounted');
+  mkdirSync(mounted);
+  await room.mounts.bind(room.op, room.outside, mounted);
+  try {
+    await assert.rejects(room.snapshots.remove(room.op, 'c1'), { kind: 'Unavailable', message: /mounted/ });
+  } finally {
+    await room.mounts.unmount(room.op, mounted);
+  }
+  await room.snapshots.remove(room.op, 'c1');
+});
+
+test('a deep and wide tree is added up', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  await room.snapshots.prepare(room.op, 'c1', []);
+  let path = room.snapshots.upperOf('c1');
+  for (let depth = 0; depth < 300; depth++) {
+    path = join(path, 'd');
+    mkdirSync(path);
+    writeFileSync(join(path, 'f'), 'x');
+  }
+  assert.equal((await room.snapshots.usage(room.op, 'c1')).inodes, 601);
+  // Hard links count once; the directory moved away while nobody looks is no error.
+  renameSync(join(room.snapshots.upperOf('c1'), 'd/d'), join(room.base, 'away'));
+  assert.equal((await room.snapshots.usage(room.op, 'c1')).inodes, 3);
+  rmdirSync(target(room, 'unused'));
+});
