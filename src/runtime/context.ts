@@ -1,4 +1,5 @@
 import type { JournalWriter } from '../journal/journal.ts';
+import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Lanes } from '../lib/lane.ts';
 import type { Ledger, Releasers } from '../lib/ledger.ts';
@@ -34,6 +35,11 @@ export interface RuntimeContext {
   readonly log: Log;
   readonly journal: JournalWriter;
   readonly bootId: string;
+  /** For work that nobody waits for any more: ends when the daemon does. */
+  readonly background: Op;
+
+  /** What this host cannot do that a pod may ask for, in one line each. */
+  readonly notices: readonly string[];
 
   readonly sandboxes: SandboxStore;
   readonly containers: ContainerStore;
@@ -51,6 +57,7 @@ export interface RuntimeContext {
   /** Starts that run now, by container id. */
   readonly starts: SingleFlight;
   readonly removals: SingleFlight;
+  readonly sandboxStops: SingleFlight;
   readonly stops: StopDriver;
 
   readonly tasks: TaskService;

@@ -21,15 +21,16 @@ export async function removeContainer(
   { containerId }: RemoveContainerRequest,
 ): Promise<RemoveContainerResponse> {
   const id = rt.containers.resolve(containerId);
-  if (id !== undefined) await raceSignal(removeContainerById(op, rt, id, 'RemoveContainer was called'), op.signal);
+  if (id !== undefined) await raceSignal(removeContainerById(rt, id, 'RemoveContainer was called'), op.signal);
   return {};
 }
 
-export function removeContainerById(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
-  return rt.removals.run(id, () => remove(op, rt, id, reason));
+/** Whoever asks while a removal runs joins it. */
+export function removeContainerById(rt: RuntimeContext, id: string, reason: string): Promise<void> {
+  return rt.removals.run(id, () => remove(rt, id, reason));
 }
 
-async function remove(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
+async function remove(rt: RuntimeContext, id: string, reason: string): Promise<void> {
   const record = rt.containers.get(id);
   if (record === undefined) return;
   const subject = subjectOf(rt, record.meta);
@@ -39,7 +40,7 @@ async function remove(op: Op, rt: RuntimeContext, id: string, reason: string): P
     );
     if (record.status.state.kind === 'creating') rt.lanes.abortRunning(id, reason);
     await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
-      await endContainer(op, rt, id, reason);
+      await endContainer(rt.background, rt, id, reason);
       const run = (laneOp: Op): Promise<void> => forget(laneOp, rt, id);
       await rt.lanes.enqueue(id, { name: 'remove the container', timeoutMs: REMOVE_TIMEOUT_MS, run });
     });

@@ -1,14 +1,17 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { MountPropagation, type Mount } from '../../cri/gen/api.ts';
+import { MountPropagation, SupplementalGroupsPolicy, type Mount } from '../../cri/gen/api.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import { mountOf, readMountinfo } from '../../linux/mountinfo.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
-import type { DeviceInput, HostFacts, ResolvedUser } from '../oci/container-spec-input.ts';
+import { buildInfraSpec, prepareInfraRootfs } from '../oci/build-infra-spec.ts';
+import type { DeviceInput, HostFacts, NamespaceChoice, ResolvedUser } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
-import type { OciSeccomp, OciSpec } from '../oci/spec.ts';
+import type { SeccompProfiles } from '../oci/seccomp.ts';
+import type { OciSeccomp } from '../oci/spec.ts';
+import { readUserFiles, resolveUser, type UserRequest } from '../oci/user.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { RuntimePaths, SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
@@ -17,39 +20,15 @@ import type { CreateTaskRequest } from '../task/task.ts';
 import { seccompChoiceOf, specInputOf, type SeccompChoice, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
 
-/** Whom a container is to run as, in CRI's words and the image's. */
-export interface UserRequest {
-  readonly rootfs: string;
-  /** The image's `user[:group]`. */
-  readonly imageUser?: string;
-  readonly runAsUser?: number;
-  readonly runAsUsername?: string;
-  readonly runAsGroup?: number;
-  readonly supplementalGroups: readonly number[];
-  /** `merge`: the groups of the image's /etc/group count, too. */
-  readonly supplementalGroupsPolicy: 'merge' | 'strict';
-}
-
 export interface SpecBuilderDeps {
   readonly paths: RuntimePaths;
   readonly host: HostFacts;
   readonly runtime: OciRuntimeLocation;
-  /** Reads passwd and group below the root file system, without ever leaving it. */
-  resolveUser(op: Op, request: UserRequest): Promise<ResolvedUser>;
-  /** Resolved against the capabilities that the container gets; undefined: unconfined. */
-  seccomp(choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined>;
-  infraSpec(request: InfraSpecRequest): OciSpec;
-  /** Task of a running container, for CRI's TARGET mode. */
+  readonly seccomp: SeccompProfiles;
+  /** Path of catatonit; absent: no pod can share its PID namespace. */
+  readonly catatonit?: string;
+  /** Process of a running container, for CRI's TARGET mode. */
   pidOf(containerId: string): number | undefined;
-}
-
-export interface InfraSpecRequest {
-  readonly rootfs: string;
-  readonly hostname: string;
-  readonly cgroupPath: string;
-  readonly netns?: string;
-  readonly ipc?: string;
-  readonly uts?: string;
 }
 
 /** Placeholder for checking a configuration before there is a root file system. */
@@ -70,8 +49,8 @@ export class SpecBuilder {
 
   /** Finds what is wrong with a configuration without touching anything. Throws InvalidArgument, NotFound, NotImplemented. */
   async check(meta: ContainerMeta, sandbox: SandboxMeta): Promise<void> {
-    checkUser(userRequestOf(meta, '/'));
-    await this.#deps.seccomp(seccompChoiceOf(meta.config), []);
+    checkUser(userRequestOf(meta));
+    await this.#seccomp(seccompChoiceOf(meta.config), []);
     buildContainerSpec(
       specInputOf(meta, sandbox, {
         host: this.#deps.host,
@@ -94,10 +73,8 @@ export class SpecBuilder {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
     const { config } = meta;
     await this.#prepareMountSources(op, config.mounts);
-    const [user, devices] = await Promise.all([
-      this.#deps.resolveUser(op, userRequestOf(meta, rootfs)),
-      this.#devices(meta),
-    ]);
+    const [files, devices] = await Promise.all([readUserFiles(rootfs), this.#devices(meta)]);
+    const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
       host: this.#deps.host,
       rootfs,
@@ -109,7 +86,7 @@ export class SpecBuilder {
     };
     const input = specInputOf(meta, sandbox.meta, world);
     const unconfined = buildContainerSpec(input);
-    const seccomp = await this.#deps.seccomp(seccompChoiceOf(config), unconfined.process.capabilities?.bounding ?? []);
+    const seccomp = await this.#seccomp(seccompChoiceOf(config), unconfined.process.capabilities?.bounding ?? []);
     const oci = seccomp === undefined ? unconfined : buildContainerSpec({ ...input, seccomp });
     const request: CreateTaskRequest = {
       id: meta.id,
@@ -143,26 +120,42 @@ export class SpecBuilder {
     };
   }
 
-  /** The process that holds the pod's PID namespace. */
-  infraTask(meta: SandboxMeta, paths: SandboxPaths): CreateTaskRequest {
+  /** The process that holds the pod's PID namespace. Throws FailedPrecondition where there is no program for it. */
+  async infraTask(meta: SandboxMeta, paths: SandboxPaths): Promise<CreateTaskRequest> {
+    const { catatonit } = this.#deps;
+    if (catatonit === undefined) {
+      throw failedPrecondition('a pod that shares its PID namespace needs catatonit: install that package');
+    }
     const { bundleDir, cgroupPath } = this.infraTaskTraces(meta, paths);
-    const { facts } = meta;
-    return {
-      id: meta.id,
-      bundleDir,
-      terminal: false,
-      stdin: false,
-      stdinOnce: false,
+    const { netnsPath, namespaces } = meta.facts;
+    const pinned = (mode: string, path: string): NamespaceChoice =>
+      mode === 'pod' ? { kind: 'path', path } : { kind: mode === 'own' ? 'new' : 'host' };
+    await mkdir(bundleDir, { recursive: true, mode: 0o700 });
+    await prepareInfraRootfs(this.#deps.paths.infraRootfs);
+    const oci = buildInfraSpec({
+      host: this.#deps.host,
+      rootfs: this.#deps.paths.infraRootfs,
+      catatonit,
+      namespaces: {
+        network: pinned(namespaces.network, netnsPath ?? ''),
+        ipc: pinned(namespaces.ipc, paths.ipc),
+        uts: pinned(namespaces.uts, paths.uts),
+      },
       cgroupPath,
-      oci: this.#deps.infraSpec({
-        rootfs: join(paths.infraBundle, 'rootfs'),
-        hostname: facts.hostname,
-        cgroupPath,
-        ...(facts.netnsPath === undefined ? {} : { netns: facts.netnsPath }),
-        ...(facts.namespaces.ipc === 'pod' ? { ipc: paths.ipc } : {}),
-        ...(facts.namespaces.uts === 'pod' ? { uts: paths.uts } : {}),
-      }),
-    };
+      seccomp: this.#deps.seccomp.forCapabilities([]),
+    });
+    return { id: meta.id, bundleDir, terminal: false, stdin: false, stdinOnce: false, cgroupPath, oci };
+  }
+
+  async #seccomp(choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined> {
+    switch (choice.kind) {
+      case 'unconfined':
+        return undefined;
+      case 'default':
+        return this.#deps.seccomp.forCapabilities(capabilities);
+      case 'file':
+        return await this.#deps.seccomp.fromFile(choice.path, capabilities);
+    }
   }
 
   async #devices(meta: ContainerMeta): Promise<DeviceInput[]> {
@@ -211,7 +204,7 @@ async function makeIfMissing(path: string): Promise<void> {
   }
 }
 
-function userRequestOf({ config, facts }: ContainerMeta, rootfs: string): UserRequest {
+function userRequestOf({ config, facts }: ContainerMeta): UserRequest {
   const security = config.linux?.securityContext;
   const number = (value: { value: bigint } | undefined): number | undefined =>
     value === undefined ? undefined : Number(value.value);
@@ -219,22 +212,22 @@ function userRequestOf({ config, facts }: ContainerMeta, rootfs: string): UserRe
   const runAsGroup = number(security?.runAsGroup);
   const runAsUsername = security?.runAsUsername ?? '';
   return {
-    rootfs,
     ...(facts.image.user === undefined ? {} : { imageUser: facts.image.user }),
-    ...(runAsUser === undefined ? {} : { runAsUser }),
-    ...(runAsUsername === '' ? {} : { runAsUsername }),
-    ...(runAsGroup === undefined ? {} : { runAsGroup }),
+    ...(runAsUser === undefined ? {} : { uid: runAsUser }),
+    ...(runAsUsername === '' ? {} : { username: runAsUsername }),
+    ...(runAsGroup === undefined ? {} : { gid: runAsGroup }),
     supplementalGroups: (security?.supplementalGroups ?? []).map(Number),
-    supplementalGroupsPolicy: security?.supplementalGroupsPolicy === 1 ? 'strict' : 'merge',
+    groupsPolicy: security?.supplementalGroupsPolicy === SupplementalGroupsPolicy.Strict ? 'strict' : 'merge',
   };
 }
 
+/** What can be said before there is an image to look a name up in. */
 function checkUser(request: UserRequest): void {
   // CRI: "run_as_group should only be specified when run_as_user or run_as_username is specified".
-  if (request.runAsGroup !== undefined && request.runAsUser === undefined && request.runAsUsername === undefined) {
+  if (request.gid !== undefined && request.uid === undefined && request.username === undefined) {
     throw invalidArgument('run_as_group is set, but neither run_as_user nor run_as_username is');
   }
-  for (const id of [request.runAsUser, request.runAsGroup, ...request.supplementalGroups]) {
+  for (const id of [request.uid, request.gid, ...(request.supplementalGroups ?? [])]) {
     if (id !== undefined && (id < 0 || id > 0xffff_fffe)) throw invalidArgument(`${String(id)} is no user or group id`);
   }
 }

@@ -14,6 +14,7 @@ const STEP_TIMEOUT_MS = 10_000;
 /** So long after the deadline a caller is kept waiting for a process that SIGKILL does not end. */
 const AFTER_KILL_WAIT_MS = 30_000;
 const STEP_RETRY_MS = 1_000;
+const KILL_ALL_WAIT_MS = 500;
 
 /**
  * Sends the stop signal, and SIGKILL when `timeout` seconds have passed (0: SIGKILL at once). The intent is durable: it is carried
@@ -192,7 +193,14 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
   }
   const task = taskOf(record.status);
   if (task !== undefined) await rt.tasks.signal(op, task, SIGKILL);
-  await rt.cgroups.killAll(op, cgroupPath);
+  try {
+    // No lane is held for a process that does not die: the timer comes back to it.
+    await withDeadline(op, rt.clock, KILL_ALL_WAIT_MS, `killing everything in ${cgroupPath}`, (killOp) =>
+      rt.cgroups.killAll(killOp, cgroupPath),
+    );
+  } catch (error) {
+    if (!isKind(error, 'DeadlineExceeded')) throw error;
+  }
   rt.exits.look();
 }
 

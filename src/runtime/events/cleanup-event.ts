@@ -1,13 +1,19 @@
-/** What is done after something has ended, and again until it is done. Keyed by the container's or sandbox's id. */
+/** Work that is done after the fact, and again until it is done. Keyed by the container's or sandbox's id. */
 export type CleanupEvent =
   /** Task, monitor, cgroup, mounts and bundle of a container that has exited. */
   | { readonly kind: 'container-cleanup' }
   /** A removal that was asked for and could not be finished. */
   | { readonly kind: 'container-removal' }
-  /** A sandbox's network, namespaces, shm and infra process. */
+  /** A stop of a sandbox that was asked for and could not be finished. */
   | { readonly kind: 'sandbox-release' }
   | { readonly kind: 'sandbox-removal' }
   /** What a run or create that failed, or a process that died, left half made. */
   | { readonly kind: 'rollback'; readonly of: 'sandbox' | 'container' }
+  /** An object that could not be looked at yet at the start. */
+  | { readonly kind: 'recovery'; readonly of: 'sandbox' | 'container' }
   /** A leftover without an object: released by owner name in the ledger. */
   | { readonly kind: 'orphan'; readonly owner: string };
+
+export function cleanupName(event: CleanupEvent): string {
+  return 'of' in event ? `${event.kind} of the ${event.of}` : event.kind;
+}

@@ -22,11 +22,16 @@ export async function removePodSandbox(
   { podSandboxId }: RemovePodSandboxRequest,
 ): Promise<RemovePodSandboxResponse> {
   const id = rt.sandboxes.resolve(podSandboxId);
-  if (id !== undefined) await raceSignal(removeSandbox(op, rt, id), op.signal);
+  if (id !== undefined) await raceSignal(removeSandbox(rt, id), op.signal);
   return {};
 }
 
-export async function removeSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+/** Whoever asks while a removal runs joins it. */
+export function removeSandbox(rt: RuntimeContext, id: string): Promise<void> {
+  return rt.removals.run(id, () => remove(rt, id));
+}
+
+async function remove(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
   await rt.sandboxes.update(id, (status) =>
@@ -38,11 +43,9 @@ export async function removeSandbox(op: Op, rt: RuntimeContext, id: string): Pro
       sandboxSubject(record.meta),
       { what: 'sandbox.remove', message: 'sandbox removed' },
       async () => {
-        await stopSandbox(op, rt, id);
+        await stopSandbox(rt, id);
         const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
-        await settleAll(
-          containers.map(({ meta }) => removeContainerById(op, rt, meta.id, 'its sandbox is being removed')),
-        );
+        await settleAll(containers.map(({ meta }) => removeContainerById(rt, meta.id, 'its sandbox is being removed')));
         const run = (laneOp: Op): Promise<void> => forgetSandbox(laneOp, rt, id);
         await rt.lanes.enqueue(id, { name: 'remove the sandbox', timeoutMs: REMOVE_TIMEOUT_MS, run });
       },

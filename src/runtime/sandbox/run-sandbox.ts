@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import {
   PodSandboxConfig,
   Protocol,
@@ -195,8 +194,7 @@ function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest 
 }
 
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
-  await mkdir(join(paths.infraBundle, 'rootfs'), { recursive: true, mode: 0o711 });
-  const task = await rt.tasks.create(op, rt.specs.infraTask(meta, paths));
+  const task = await rt.tasks.create(op, await rt.specs.infraTask(meta, paths));
   await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.specs.infraTaskTraces(meta, paths), task });
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
   rt.exits.arm({ ...task, weSentKill: () => true });

@@ -22,18 +22,25 @@ export async function stopPodSandbox(
   { podSandboxId }: StopPodSandboxRequest,
 ): Promise<StopPodSandboxResponse> {
   const id = rt.sandboxes.resolve(podSandboxId);
-  if (id !== undefined) await raceSignal(stopSandbox(op, rt, id), op.signal);
+  if (id !== undefined) await raceSignal(stopSandbox(rt, id), op.signal);
   return {};
 }
 
-export async function stopSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+/** Whoever asks while a stop runs joins it. */
+export function stopSandbox(rt: RuntimeContext, id: string): Promise<void> {
+  return rt.sandboxStops.run(id, () => stop(rt, id));
+}
+
+async function stop(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined || record.status.stopped === true) return;
   if (record.status.state.kind === 'starting') rt.lanes.abortRunning(id, 'the sandbox is being stopped');
   await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
   await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
     const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
-    await settleAll(containers.map(({ meta }) => endContainer(op, rt, meta.id, 'its sandbox is being stopped')));
+    await settleAll(
+      containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
+    );
     await enqueueRelease(rt, id);
   });
 }

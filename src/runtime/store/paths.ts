@@ -35,6 +35,11 @@ export class RuntimePaths {
     return join(this.state, 'containers');
   }
 
+  /** Empty: one serves every pod's infra process. */
+  get infraRootfs(): string {
+    return join(this.state, 'infra-rootfs');
+  }
+
   sandbox(id: string): SandboxPaths {
     const dir = join(this.sandboxes, id);
     return {

@@ -1,0 +1,48 @@
+import type { Op } from '../../lib/abort.ts';
+import { cleanUpContainer } from '../container/clean-up-container.ts';
+import { removeContainerById } from '../container/remove-container.ts';
+import { rollBackContainer } from '../container/undo-create.ts';
+import type { RuntimeContext } from '../context.ts';
+import { releaseOrphan } from '../recovery/orphans.ts';
+import { recoverContainer, resumeContainer } from '../recovery/recover-container.ts';
+import { recoverSandbox, resumeSandbox } from '../recovery/recover-sandbox.ts';
+import { removeSandbox } from '../sandbox/remove-sandbox.ts';
+import { stopSandbox } from '../sandbox/stop-sandbox.ts';
+import { rollBackSandbox } from '../sandbox/undo-run.ts';
+import type { CleanupEvent } from './cleanup-event.ts';
+
+const STEP_TIMEOUT_MS = 120_000;
+
+/** One attempt at an event. Idempotent. Throws while something is left to do. */
+export async function handleCleanup(op: Op, rt: RuntimeContext, id: string, event: CleanupEvent): Promise<void> {
+  const inLane = (name: string, run: (laneOp: Op) => Promise<void>): Promise<void> =>
+    rt.lanes.enqueue(id, { name, timeoutMs: STEP_TIMEOUT_MS, run });
+  switch (event.kind) {
+    case 'container-cleanup':
+      await cleanUpContainer(rt, id);
+      return;
+    case 'container-removal':
+      await removeContainerById(rt, id, 'a removal that was begun');
+      return;
+    case 'sandbox-release':
+      await stopSandbox(rt, id);
+      return;
+    case 'sandbox-removal':
+      await removeSandbox(rt, id);
+      return;
+    case 'rollback':
+      await inLane('roll back', (laneOp) =>
+        event.of === 'sandbox' ? rollBackSandbox(laneOp, rt, id) : rollBackContainer(laneOp, rt, id),
+      );
+      return;
+    case 'recovery':
+      await inLane('recover', (laneOp) =>
+        event.of === 'sandbox' ? recoverSandbox(laneOp, rt, id) : recoverContainer(laneOp, rt, id),
+      );
+      if (event.of === 'sandbox') resumeSandbox(rt, id);
+      else resumeContainer(rt, id);
+      return;
+    case 'orphan':
+      await releaseOrphan(op, rt, { kind: 'ledger', owner: event.owner });
+  }
+}

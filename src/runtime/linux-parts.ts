@@ -1,0 +1,113 @@
+import { readdir, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errnoOf, unavailable } from '../lib/errors.ts';
+import type { Cgroups } from '../linux/cgroups.ts';
+import type { Mounts } from '../linux/mounts.ts';
+import type { Namespaces } from '../linux/namespaces.ts';
+import { inodeOf, isAlive, processIdentity, wchan } from '../linux/procfs.ts';
+import type { SafeRemove } from '../linux/safe-remove.ts';
+import type { CgroupTree, MountPoints, NamespacePins, ProcessLook, TreeRemover } from './parts.ts';
+
+/** The runtime's parts over `linux/`: each a few words of ours for calls of theirs. */
+
+const NSFS_MAGIC = 0x6e736673;
+
+export function namespacePins(namespaces: Namespaces): NamespacePins {
+  return {
+    pin: async (op, { paths, hostname, sysctls }) => {
+      const { inodes } = await namespaces.pinNamespaces(op, {
+        ...paths,
+        ...(hostname === undefined ? {} : { hostname }),
+        ...(sysctls === undefined ? {} : { sysctls }),
+      });
+      return (['net', 'ipc', 'uts'] as const).flatMap((kind) => {
+        const path = paths[kind];
+        const inode = inodes[kind];
+        return path === undefined || inode === undefined ? [] : [{ kind, path, inode: String(inode) }];
+      });
+    },
+    unpin: (op, path) => namespaces.unpin(op, path),
+    inodeOf: namespaceInode,
+  };
+}
+
+/** A pin that was taken off leaves a plain file: that is no namespace. */
+async function namespaceInode(path: string): Promise<string | undefined> {
+  try {
+    if ((await statfs(path)).type !== NSFS_MAGIC) return undefined;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw error;
+  }
+  const inode = await inodeOf(path);
+  return inode === undefined ? undefined : String(inode);
+}
+
+export function mountPoints(mounts: Mounts): MountPoints {
+  return {
+    tmpfs: (op, target, { sizeBytes, mode }) =>
+      mounts.mount(op, {
+        source: 'shm',
+        target,
+        type: 'tmpfs',
+        flags: ['nosuid', 'noexec', 'nodev'],
+        data: `mode=${mode.toString(8)},size=${String(sizeBytes)}`,
+      }),
+    unmount: async (op, target) => {
+      await mounts.unmountAll(op, target, { detach: true });
+    },
+  };
+}
+
+export function cgroupTree(cgroups: Cgroups): CgroupTree {
+  return {
+    exists: (path) => cgroups.exists(path),
+    create: (_op, path) => cgroups.ensureParent(path),
+    procs: (path, recursive) => cgroups.procs(path, recursive),
+    killAll: (op, path) => cgroups.killAll(op, path),
+    thaw: (_op, path) => cgroups.thaw(path),
+    remove: (op, path) => cgroups.remove(op, path),
+    children: (path) => cgroupChildren(cgroups, path),
+  };
+}
+
+async function cgroupChildren({ host }: Cgroups, path: string): Promise<string[]> {
+  const names = new Set<string>();
+  for (const { mountPoint } of [...host.v1, ...(host.unified === undefined ? [] : [host.unified])]) {
+    try {
+      for (const entry of await readdir(join(mountPoint, path), { withFileTypes: true })) {
+        if (entry.isDirectory()) names.add(entry.name);
+      }
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+    }
+  }
+  return [...names];
+}
+
+export function treeRemover(remover: SafeRemove): TreeRemover {
+  return {
+    remove: async (op, root, path) => {
+      const outcome = await remover.remove(op, { root, path });
+      if (outcome.kind !== 'blocked') return;
+      throw unavailable(`${path} cannot be removed: ${outcome.blockers.map(({ message }) => message).join('; ')}`, {
+        details: { blockers: outcome.blockers },
+      });
+    },
+  };
+}
+
+export const processLook: ProcessLook = {
+  alive: (pid, startTimeTicks) => isAlive({ pid, startTimeTicks }),
+  describe: async (pids) => {
+    const words = await Promise.all(
+      pids.map(async (pid) => {
+        const identity = await processIdentity(pid);
+        if (identity === undefined) return undefined;
+        const channel = await wchan(pid);
+        return `pid ${String(pid)} (${identity.comm}) in state ${identity.state}${channel === undefined ? '' : `, waiting in ${channel}`}`;
+      }),
+    );
+    return words.filter((word) => word !== undefined).join('; ');
+  },
+};

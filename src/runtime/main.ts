@@ -1,0 +1,314 @@
+import { access, constants, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Inspector } from '../cri/inspector/inspector.ts';
+import type { ImageService, RuntimeService } from '../cri/services.ts';
+import type { JournalReader, JournalWriter } from '../journal/journal.ts';
+import type { Op } from '../lib/abort.ts';
+import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
+import type { Clock } from '../lib/clock.ts';
+import { canceled, failedPrecondition, messageOf } from '../lib/errors.ts';
+import { Lanes } from '../lib/lane.ts';
+import type { Log } from '../lib/log.ts';
+import type { StoreThread } from '../lib/store/store-thread.ts';
+import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+import { Mounts } from '../linux/mounts.ts';
+import { Namespaces } from '../linux/namespaces.ts';
+import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
+import { bootId as readBootId } from '../linux/procfs.ts';
+import { SafeRemove } from '../linux/safe-remove.ts';
+import { SpecBuilder } from './container/spec-builder.ts';
+import { taskOf } from './container/state.ts';
+import { StopDriver } from './container/stop-driver.ts';
+import type { RuntimeContext } from './context.ts';
+import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
+import { ExitMonitors } from './events/exit-monitors.ts';
+import { handleCleanup } from './events/handle-cleanup.ts';
+import { correctExit, recordExit } from './events/record-exit.ts';
+import { RetryQueue } from './events/retry-queue.ts';
+import { SandboxLook } from './events/sandbox-look.ts';
+import { SingleFlight } from './events/single-flight.ts';
+import { imageLookup, layerStore } from './image-parts.ts';
+import { createImageService } from './image/image-service.ts';
+import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
+import { createInspector } from './inspector/runtime-inspector.ts';
+import { cgroupTree, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
+import { PodNetwork } from './network/pod-network.ts';
+import { gatherHostFacts } from './oci/host-facts.ts';
+import { OciRuntime } from './oci/oci-runtime.ts';
+import { probeOciRuntime } from './oci/probe.ts';
+import { SeccompProfiles } from './oci/seccomp.ts';
+import { findOrphans } from './recovery/orphans.ts';
+import { recover } from './recovery/recover.ts';
+import { createRuntimeService } from './runtime-service.ts';
+import type { RuntimeSettings } from './settings.ts';
+import { LayerDirectory } from './snapshot/layer-directory.ts';
+import { Snapshots } from './snapshot/snapshots.ts';
+import { SnapshotThread } from './snapshot/worker/snapshot-thread.ts';
+import { CONTAINER_CODEC } from './store/container-record.ts';
+import { NameReservations } from './store/name-reservations.ts';
+import { openDatabases } from './store/open-databases.ts';
+import { RuntimePaths } from './store/paths.ts';
+import { RecordStore } from './store/record-store.ts';
+import { releaseTable } from './store/release-table.ts';
+import { SANDBOX_CODEC } from './store/sandbox-record.ts';
+import { ExitWatcher } from './task/exit-watcher.ts';
+import { linuxProcessTable } from './task/process-table.ts';
+import { linuxTaskCgroups } from './task/task-cgroups.ts';
+import { TaskService } from './task/task-service.ts';
+
+export type { RuntimeSettings } from './settings.ts';
+
+export interface RuntimeDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly journal: JournalWriter & JournalReader;
+  readonly store: StoreThread;
+  /** Files with registry credentials, the first match wins. */
+  readonly credentialFiles: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface Runtime {
+  readonly runtime: RuntimeService;
+  readonly image: ImageService;
+  /** For what CRI has no words for: import, tag. */
+  readonly images: ImageStore;
+  readonly inspector: Inspector;
+  /** The OCI runtime that was chosen. */
+  readonly ociRuntime: string;
+  readonly notices: readonly string[];
+  /** Fulfilled when everything that an earlier process left has been looked at. Serving need not wait for it. */
+  readonly recovered: Promise<void>;
+  /** Lets go of everything in this process. Pods go on running. */
+  close(): Promise<void>;
+}
+
+const PROGRAM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const MONITOR_CGROUP = 'monitors';
+/** One event in the queue (BEHAVIOUR.md C1); what it started goes on, and the next attempt joins it. */
+const ATTEMPT_TIMEOUT_MS = 10_000;
+
+/**
+ * Opens the stores, finds the parts, and wires them. Returns when every question can be answered from the records; what has to be
+ * brought in line with the world follows in the background (`recovered`).
+ * Throws FailedPrecondition, in one line that says what to do, when a part of the host is missing.
+ */
+export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps): Promise<Runtime> {
+  const { clock, journal } = deps;
+  const log = deps.log.child({ component: 'runtime' });
+  const startedAtWallMs = clock.wallMs();
+  const closing = new AbortController();
+  const background: Op = { signal: closing.signal, log };
+  const paths = new RuntimePaths(settings.root, settings.state);
+  for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers, paths.exits]) {
+    await mkdir(path, { recursive: true, mode: 0o711 });
+  }
+  await mkdir(settings.netnsDir, { recursive: true, mode: 0o755 });
+  const bootId = await readBootId();
+
+  const cgroupHost = await detectCgroups();
+  if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
+  const cgroups = new Cgroups({ clock, host: cgroupHost });
+  await cgroups.ensureParent(settings.cgroupParent);
+  const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
+  await cgroups.create(monitorCgroup);
+
+  const probed = await probeOciRuntime(background, settings.ociRuntime, {
+    clock,
+    cgroupHost,
+    cgroupParent: settings.cgroupParent,
+    stateDir: settings.state,
+    removeCgroup: (op, path) => cgroups.remove(op, path),
+  });
+  const conmon = await findProgram('conmon');
+  if (conmon === undefined) throw failedPrecondition('conmon is not installed: install the package conmon');
+  const catatonit = await findProgram('catatonit');
+  const seccomp = await SeccompProfiles.load();
+  const hostFacts = await gatherHostFacts(cgroupHost);
+
+  const { durable, volatile, ledger } = await openDatabases(deps.store, paths, {
+    clock,
+    log,
+    bootId,
+    schema: IMAGE_SCHEMA,
+  });
+  const storeDeps = { db: durable, clock, log };
+  const sandboxes = await RecordStore.open(storeDeps, SANDBOX_CODEC);
+  const containers = await RecordStore.open(storeDeps, CONTAINER_CODEC);
+
+  const mounts = new Mounts({ clock });
+  const pins = new Namespaces({ clock });
+  const remover = new SafeRemove({ clock });
+  const snapshotThread = new SnapshotThread({ clock });
+  const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log };
+  const layers = await LayerDirectory.open(background, layerDeps);
+  const snapshots = await Snapshots.open({ ...layerDeps, layers, mounts });
+  const images = await ImageStore.open({
+    db: durable,
+    layers: layerStore(layers),
+    clock,
+    log,
+    root: settings.root,
+    registry: { configDir: settings.registryConfigDir, credentialFiles: deps.credentialFiles, env: deps.env },
+    journal,
+    imageUser: (imageId) => {
+      const user = containers.list().find(({ meta }) => meta.facts.image.id === imageId);
+      return user === undefined ? undefined : `container ${user.meta.id}`;
+    },
+  });
+
+  const pidfds = new PidfdWatcher();
+  const processes = linuxProcessTable(pidfds);
+  const tasks = new TaskService({
+    clock,
+    processes,
+    cgroups: linuxTaskCgroups(cgroups),
+    runtime: new OciRuntime(probed.runtime),
+    conmon,
+    monitorCgroup,
+    exitsDir: paths.exits,
+    stateDir: settings.state,
+  });
+  const networks = new PodNetwork({
+    clock,
+    log,
+    ledger,
+    instance: settings.instance,
+    confDir: settings.cniConfDir,
+    binDirs: settings.cniBinDirs,
+    ipamDir: join(settings.root, 'cni', 'ipam'),
+    defaultNetwork: settings.defaultNetwork,
+  });
+  const exits: ExitWatcher = new ExitWatcher({
+    clock,
+    log,
+    processes,
+    exitsDir: paths.exits,
+    oomKillCount: (path) => cgroups.oomKillCount(path),
+    onExit: (id, exit) => recordExit(rt, id, exit),
+    onCorrection: (id, exit) => correctExit(rt, id, exit),
+  });
+
+  const parts = {
+    tasks,
+    snapshots,
+    networks,
+    namespaces: namespacePins(pins),
+    mounts: mountPoints(mounts),
+    cgroups: cgroupTree(cgroups),
+    trees: treeRemover(remover),
+  };
+  const rt: RuntimeContext = {
+    settings,
+    paths,
+    clock,
+    log,
+    journal,
+    bootId,
+    background,
+    notices: [
+      ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
+      ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
+      ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
+    ],
+    sandboxes,
+    containers,
+    sandboxNames: new NameReservations<string>('sandbox'),
+    containerNames: new NameReservations<string>('container'),
+    answered: new Set(),
+    ledger,
+    releasers: { ...releaseTable({ ...parts, ledger, sandboxes }), ...networks.releasers },
+    lanes: new Lanes(clock, log),
+    retries: new RetryQueue<CleanupEvent>({
+      clock,
+      log,
+      policy: CLEANUP_BACKOFF,
+      attemptTimeoutMs: ATTEMPT_TIMEOUT_MS,
+      nameOf: cleanupName,
+      handle: (op, id, event) => handleCleanup(op, rt, id, event),
+    }),
+    cleanups: new SingleFlight(),
+    starts: new SingleFlight(),
+    removals: new SingleFlight(),
+    sandboxStops: new SingleFlight(),
+    stops: new StopDriver(clock),
+    exits: new ExitMonitors(exits),
+    specs: new SpecBuilder({
+      paths,
+      host: hostFacts,
+      runtime: probed.runtime,
+      seccomp,
+      ...(catatonit === undefined ? {} : { catatonit }),
+      pidOf: (id) => {
+        const record = containers.get(id);
+        return record === undefined ? undefined : taskOf(record.status)?.pid;
+      },
+    }),
+    images: imageLookup(images),
+    processes: processLook,
+    ...parts,
+  };
+
+  takeNames(rt);
+  const orphans = await findOrphans(rt, () => snapshots.list());
+  await exits.start();
+  const look = new SandboxLook(rt);
+  look.start();
+  const recovered = recover(rt, orphans)
+    .then(async () => {
+      await networks.repair(background);
+      await images.sweep(background);
+    })
+    .catch((error: unknown) => {
+      log.error({ error: messageOf(error) }, 'recovery was not finished');
+    });
+
+  const ociRuntime = `${probed.runtime.name} (${probed.runtime.path})`;
+  return {
+    runtime: createRuntimeService(rt),
+    image: createImageService({ images }),
+    images,
+    inspector: createInspector({ rt, journal, ociRuntime, startedAtWallMs }),
+    ociRuntime,
+    notices: rt.notices,
+    recovered,
+    close: async () => {
+      closing.abort(canceled('gantryd is stopping'));
+      look.close();
+      rt.stops.close();
+      rt.retries.close();
+      networks.close();
+      images.close();
+      await exits.close();
+      pidfds.close();
+      pins.close();
+      remover.close();
+      await snapshotThread.close();
+      await volatile.close();
+      await durable.close();
+    },
+  };
+}
+
+/** Every object that is whole keeps its name; a half-made one holds none: it is being rolled back (FAILURES.md row 41). */
+function takeNames(rt: RuntimeContext): void {
+  for (const { meta, status } of rt.sandboxes.list()) {
+    if (status.state.kind !== 'starting') rt.sandboxNames.take(meta.facts.name, meta.id);
+  }
+  for (const { meta, status } of rt.containers.list()) {
+    if (status.state.kind !== 'creating') rt.containerNames.take(meta.facts.name, meta.id);
+  }
+}
+
+async function findProgram(name: string): Promise<string | undefined> {
+  for (const folder of PROGRAM_FOLDERS) {
+    const path = join(folder, name);
+    try {
+      await access(path, constants.X_OK);
+      return path;
+    } catch {
+      // not there, or not to be run: the next folder may have it
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,129 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf, messageOf } from '../../lib/errors.ts';
+import type { RuntimeContext } from '../context.ts';
+import { isOurNetns } from '../sandbox/plan-sandbox.ts';
+import { parseOwner } from '../store/owners.ts';
+
+/** Something on the host that is this instance's and that no object owns. */
+export type Orphan =
+  | { readonly kind: 'ledger'; readonly owner: string }
+  | { readonly kind: 'sandbox-folder' | 'container-folder'; readonly id: string }
+  | { readonly kind: 'snapshot' | 'exit-file'; readonly id: string }
+  | { readonly kind: 'netns'; readonly path: string }
+  | { readonly kind: 'cgroup'; readonly path: string };
+
+const ID = /^[0-9a-f]{64}$/;
+
+/**
+ * Finds what is left of objects that nobody remembers: owners in the ledger, folders, snapshots, exit files, pinned networks
+ * and cgroups. Only what lies in this instance's own places or carries its name: others' things look the same and stay.
+ * To be called before the first new object can be made.
+ */
+export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise<string[]>): Promise<Orphan[]> {
+  const known = (id: string): boolean => rt.sandboxes.get(id) !== undefined || rt.containers.get(id) !== undefined;
+  const strangers = (ids: readonly string[]): string[] => ids.filter((id) => ID.test(id) && !known(id));
+  const owners = rt.ledger.owners().filter((owner) => {
+    const parsed = parseOwner(owner);
+    return parsed !== undefined && (parsed.kind === 'network' || !known(parsed.id));
+  });
+  const [sandboxes, containers, exits, networks, snapshots] = await Promise.all([
+    namesIn(rt.paths.sandboxes),
+    namesIn(rt.paths.containers),
+    namesIn(rt.paths.exits),
+    namesIn(rt.settings.netnsDir),
+    snapshotIds(),
+  ]);
+  const owned = new Set(rt.sandboxes.list().map(({ meta }) => meta.facts.netnsPath));
+  return [
+    ...owners.map((owner): Orphan => ({ kind: 'ledger', owner })),
+    ...strangers(sandboxes).map((id): Orphan => ({ kind: 'sandbox-folder', id })),
+    ...strangers(containers).map((id): Orphan => ({ kind: 'container-folder', id })),
+    ...strangers(snapshots).map((id): Orphan => ({ kind: 'snapshot', id })),
+    ...strangers(exits).map((id): Orphan => ({ kind: 'exit-file', id })),
+    ...networks
+      .map((name) => join(rt.settings.netnsDir, name))
+      .filter((path) => isOurNetns(path, rt.settings.instance) && !owned.has(path))
+      .map((path): Orphan => ({ kind: 'netns', path })),
+    ...(await orphanCgroups(rt, known)),
+  ];
+}
+
+async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean): Promise<Orphan[]> {
+  const parent = rt.settings.cgroupParent;
+  const orphans: Orphan[] = [];
+  for (const pod of await rt.cgroups.children(parent)) {
+    const path = join(parent, pod);
+    const id = /^pod([0-9a-f]{64})$/.exec(pod)?.[1];
+    if (id !== undefined && !known(id)) {
+      orphans.push({ kind: 'cgroup', path });
+      continue;
+    }
+    const children = await rt.cgroups.children(path);
+    for (const child of children) {
+      if (ID.test(child) && !known(child)) orphans.push({ kind: 'cgroup', path: join(path, child) });
+    }
+  }
+  return orphans;
+}
+
+/** Releases one orphan. Idempotent; throws while it is there. */
+export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan): Promise<void> {
+  switch (orphan.kind) {
+    case 'ledger': {
+      const failures = await rt.ledger.release(op, orphan.owner, rt.releasers);
+      if (failures[0] !== undefined) throw failures[0].error;
+      return;
+    }
+    case 'sandbox-folder': {
+      const paths = rt.paths.sandbox(orphan.id);
+      await rt.mounts.unmount(op, paths.shm);
+      for (const pin of [paths.ipc, paths.uts]) await rt.namespaces.unpin(op, pin);
+      await rt.trees.remove(op, rt.paths.sandboxes, paths.dir);
+      return;
+    }
+    case 'container-folder': {
+      const { bundle, rootfs } = rt.paths.container(orphan.id);
+      await rt.snapshots.unmount(op, rootfs);
+      await rt.trees.remove(op, rt.paths.containers, bundle);
+      return;
+    }
+    case 'snapshot':
+      await rt.snapshots.remove(op, orphan.id);
+      return;
+    case 'exit-file':
+      await rt.tasks.forgetExit(orphan.id);
+      return;
+    case 'netns':
+      await rt.namespaces.unpin(op, orphan.path);
+      return;
+    case 'cgroup':
+      await rt.cgroups.killAll(op, orphan.path);
+      await rt.cgroups.remove(op, orphan.path);
+  }
+}
+
+/** In the order in which they were found: processes and mounts go before the folders that they are in. */
+export async function releaseOrphans(op: Op, rt: RuntimeContext, orphans: readonly Orphan[]): Promise<void> {
+  const order = ['ledger', 'cgroup', 'netns', 'container-folder', 'sandbox-folder', 'snapshot', 'exit-file'];
+  const sorted = [...orphans].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+  for (const orphan of sorted) {
+    try {
+      await releaseOrphan(op, rt, orphan);
+      rt.log.info({ orphan }, 'a leftover without an owner was released');
+    } catch (error) {
+      rt.log.warn({ orphan, error: messageOf(error) }, 'a leftover could not be released yet');
+      if (orphan.kind === 'ledger') rt.retries.fail(orphan.owner, { kind: 'orphan', owner: orphan.owner }, error);
+    }
+  }
+}
+
+async function namesIn(path: string): Promise<string[]> {
+  try {
+    return await readdir(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}

@@ -1,0 +1,93 @@
+import type { Op } from '../../lib/abort.ts';
+import { messageOf } from '../../lib/errors.ts';
+import { OciRuntime } from '../oci/oci-runtime.ts';
+import type { RuntimeContext } from '../context.ts';
+import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
+import { armExit } from '../container/start-container.ts';
+import { taskOf, transition, type ContainerEvent } from '../container/state.ts';
+import { driveStop } from '../container/stop-container.ts';
+import { subjectOf } from '../container/subject.ts';
+import { rollBackContainer } from '../container/undo-create.ts';
+import { recordExit } from '../events/record-exit.ts';
+import type { ContainerRecord } from '../store/container-record.ts';
+import { decideContainer, isOfBoot, type ContainerFound } from './decide-container.ts';
+
+/** Linux reports start times in ticks of 1/100 s to user space, on every architecture. */
+const TICK_MS = 10;
+
+/** Brings one container's record in line with the world. Runs in the container's lane; writes no disk unless it must. */
+export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  const record = rt.containers.get(id);
+  if (record === undefined) return;
+  const decision = decideContainer(record.status, await look(op, rt, record));
+  const task = taskOf(record.status);
+  switch (decision.kind) {
+    case 'keep':
+      return;
+    case 'roll-back':
+      await rollBackContainer(op, rt, id);
+      return;
+    case 'undo-start':
+      await releaseAfterExit(op, rt, id);
+      // Deleting a task that never ran leaves a number: it is nobody's exit code.
+      await rt.tasks.forgetExit(id);
+      change(rt, id, { kind: 'start-undone' });
+      note(rt, record, 'container.start-undone', 'its start was cut short by a restart of gantryd and undone');
+      return;
+    case 'adopt':
+      change(rt, id, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
+      if (task !== undefined) armExit(rt, task);
+      note(rt, record, 'container.adopted', 'its start was finished after a restart of gantryd');
+      return;
+    case 'watch':
+      change(rt, id, { kind: 'verified' });
+      if (task !== undefined) armExit(rt, task);
+      return;
+    case 'exited':
+      recordExit(rt, id, decision.exit);
+      return;
+    case 'lose-sight':
+      change(rt, id, { kind: 'lost-sight', why: decision.why, atWallMs: rt.clock.wallMs() });
+      rt.retries.fail(id, { kind: 'recovery', of: 'container' }, new Error(decision.why));
+  }
+}
+
+/** What an earlier process was asked for and had not finished. */
+export function resumeContainer(rt: RuntimeContext, id: string): void {
+  const status = rt.containers.get(id)?.status;
+  if (status === undefined) return;
+  if (status.removing !== undefined) void rt.retries.attempt(id, { kind: 'container-removal' });
+  else if (status.state.kind === 'exited' && hasLeftovers(rt, id)) {
+    void rt.retries.attempt(id, { kind: 'container-cleanup' });
+  }
+  // The deadline is CLOCK_BOOTTIME: it went on while we were away.
+  if (status.stop !== undefined && status.state.kind !== 'exited') driveStop(rt, id);
+}
+
+function change(rt: RuntimeContext, id: string, event: ContainerEvent): void {
+  rt.containers.publishFirst(id, (status) => transition(status, event));
+}
+
+function note(rt: RuntimeContext, { meta }: ContainerRecord, what: string, message: string): void {
+  rt.journal.record({ subject: subjectOf(rt, meta), what, message, why: 'gantryd was restarted' });
+}
+
+async function look(op: Op, rt: RuntimeContext, { meta, status }: ContainerRecord): Promise<ContainerFound> {
+  const { clock } = rt;
+  const bootedAtWallMs = clock.wallMs() - clock.boottimeMs();
+  const sameBoot = isOfBoot(status, rt.bootId);
+  const exit = await rt.tasks.readExit(meta.id);
+  const base = { sameBoot, bootedAtWallMs, ...(exit === undefined ? {} : { exit }) };
+  const task = taskOf(status);
+  if (task === undefined || !sameBoot) return { ...base, process: 'none' };
+  try {
+    if (!(await rt.processes.alive(task.pid, task.startTimeTicks))) return { ...base, process: 'gone' };
+    const alive = { process: 'alive', processStartedAtWallMs: bootedAtWallMs + task.startTimeTicks * TICK_MS } as const;
+    if (status.start === undefined) return { ...base, ...alive };
+    const state = await new OciRuntime(task.runtime).state(op, meta.id);
+    return { ...base, ...alive, ...(state === undefined ? {} : { runtimeStatus: state.status }) };
+  } catch (error) {
+    op.log.warn({ containerId: meta.id, error: messageOf(error) }, 'a container could not be looked at');
+    return { ...base, process: 'unverifiable' };
+  }
+}

@@ -1,0 +1,52 @@
+import { messageOf } from '../../lib/errors.ts';
+import type { Op } from '../../lib/abort.ts';
+import type { RuntimeContext } from '../context.ts';
+import { releaseOrphans, type Orphan } from './orphans.ts';
+import { recoverContainer, resumeContainer } from './recover-container.ts';
+import { recoverSandbox, resumeSandbox } from './recover-sandbox.ts';
+
+/** Budget of one object (BEHAVIOUR.md C2). A slow one is tried again; nothing is killed because it is slow. */
+const OBJECT_TIMEOUT_MS = 10_000;
+const ORPHANS_TIMEOUT_MS = 300_000;
+
+/**
+ * Assumes only what cannot be otherwise while no gantryd runs: our own files were left alone, nothing of ours was added;
+ * processes may have ended, mounts may be gone, the machine may have been restarted.
+ *
+ * Objects are recovered side by side, each in its lane: what is asked of one meanwhile waits for it there, while lists show
+ * the last known state. Sandboxes first, so that a container finds its own; then what was on its way goes on.
+ */
+export async function recover(rt: RuntimeContext, orphans: readonly Orphan[]): Promise<void> {
+  const sandboxIds = rt.sandboxes.list().map(({ meta }) => meta.id);
+  const containerIds = rt.containers.list().map(({ meta }) => meta.id);
+  await Promise.all([
+    ...containerIds.map((id) => inLane(rt, id, 'container', recoverContainer)),
+    ...sandboxIds.map((id) => inLane(rt, id, 'sandbox', recoverSandbox)),
+  ]);
+  // Armed only now that the store has every object: so nothing can be told and not be found (BEHAVIOUR.md T3).
+  rt.exits.look();
+  for (const id of containerIds) resumeContainer(rt, id);
+  for (const id of sandboxIds) resumeSandbox(rt, id);
+  if (orphans.length > 0) {
+    const run = (op: Op): Promise<void> => releaseOrphans(op, rt, orphans);
+    await rt.lanes.enqueue('orphans', { name: 'release orphans', timeoutMs: ORPHANS_TIMEOUT_MS, run });
+  }
+}
+
+async function inLane(
+  rt: RuntimeContext,
+  id: string,
+  of: 'sandbox' | 'container',
+  work: (op: Op, rt: RuntimeContext, id: string) => Promise<void>,
+): Promise<void> {
+  try {
+    await rt.lanes.enqueue(id, {
+      name: `recover the ${of}`,
+      timeoutMs: OBJECT_TIMEOUT_MS,
+      run: (op) => work(op, rt, id),
+    });
+  } catch (error) {
+    rt.log.warn({ id, error: messageOf(error) }, `a ${of} could not be recovered yet`);
+    rt.retries.fail(id, { kind: 'recovery', of }, error);
+  }
+}
