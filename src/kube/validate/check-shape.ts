@@ -99,7 +99,7 @@ class Walk {
     const copy: Record<string, unknown> = {};
     for (const [key, item] of Object.entries(value)) {
       const why = shape.key?.(key);
-      if (why !== undefined) this.issues.push(invalid(path, key, why));
+      if (why !== undefined) this.issues.push(invalid([...path, key], key, why));
       // Kubernetes reads `key: null` in a map of strings as an empty string.
       const entry = item === null && shape.value.kind === 'string' ? '' : item;
       setOwn(copy, key, this.value(entry, shape.value, [...path, key], depth + 1));

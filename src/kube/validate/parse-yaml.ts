@@ -1,4 +1,15 @@
-import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document } from 'yaml';
+import {
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseAllDocuments,
+  visit,
+  type Document,
+  type ScalarTag,
+} from 'yaml';
 import { invalidArgument, messageOf } from '../../lib/errors.ts';
 import type { FieldPath } from './issue.ts';
 
@@ -27,10 +38,12 @@ export function parseYaml(text: string): ParsedDocument[] {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: true,
-    customTags: (tags) =>
-      tags.filter(
+    customTags: (tags) => [
+      OCTAL,
+      ...tags.filter(
         (tag) => typeof tag === 'string' || (tag.tag !== TIMESTAMP && !('format' in tag && tag.format === 'TIME')),
       ),
+    ],
   });
   if (!Array.isArray(documents)) return [];
   const parsed: ParsedDocument[] = [];
@@ -52,6 +65,15 @@ export function parseYaml(text: string): ParsedDocument[] {
 }
 
 const TIMESTAMP = 'tag:yaml.org,2002:timestamp';
+
+/** The octal numbers of YAML 1.2, which Kubernetes takes as well: `0o644`. */
+const OCTAL: ScalarTag = {
+  tag: 'tag:yaml.org,2002:int',
+  default: true,
+  format: 'OCT',
+  test: /^0o[0-7]+$/,
+  resolve: (text) => Number.parseInt(text.slice(2), 8),
+};
 
 function plain(document: Document.Parsed, lines: LineCounter): unknown {
   try {

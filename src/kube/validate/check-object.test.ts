@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { checkObject } from './check-object.ts';
+import { applyDefaults } from './defaults.ts';
+import { renderIssue } from './issue.ts';
+import { closest } from './suggest.ts';
+import { dataKey, dnsLabel, envName, labelValue, localPath, portName, qualifiedName, signalName } from './names.ts';
+import type { Check } from './names.ts';
+import type { New, Pod, PodSpec } from '../objects.ts';
+
+function specIssues(spec: unknown): string[] {
+  const { issues } = checkObject({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec });
+  return issues.map(renderIssue);
+}
+
+function defaulted(spec: Partial<PodSpec>): PodSpec {
+  const pod: New<Pod> = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [], ...spec } };
+  applyDefaults(pod);
+  return pod.spec;
+}
+
+test('never throws, whatever it is given', () => {
+  fc.assert(
+    fc.property(fc.anything(), fc.anything(), fc.anything(), (anything, spec, metadata) => {
+      checkObject(anything);
+      for (const kind of ['Pod', 'ConfigMap', 'Secret', 'Event', 'Namespace', 'Node']) {
+        checkObject({ apiVersion: 'v1', kind, metadata, spec, data: anything });
+        checkObject({
+          apiVersion: 'v1',
+          kind,
+          metadata: { name: 'x' },
+          spec: { containers: [anything], volumes: [spec] },
+        });
+      }
+    }),
+  );
+});
+
+test('a nesting bomb is a complaint, not a stack overflow', () => {
+  let bomb: unknown = 1;
+  for (let depth = 0; depth < 100_000; depth++) bomb = { a: bomb };
+  assert.ok(checkObject({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'x' }, spec: bomb }).issues.length > 0);
+});
+
+test('what defaults add is valid, and adding them again changes nothing', () => {
+  const spec = defaulted({
+    hostNetwork: true,
+    containers: [
+      {
+        name: 'a',
+        image: 'x',
+        ports: [{ containerPort: 80 }],
+        env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
+        resources: { limits: { cpu: '1' } },
+      },
+    ],
+    volumes: [{ name: 'e' }, { name: 'c', configMap: { name: 'c' } }, { name: 's', secret: { secretName: 's' } }],
+  });
+  assert.deepEqual(specIssues(spec), []);
+  assert.deepEqual(defaulted(structuredClone(spec)), spec);
+  assert.equal(spec.terminationGracePeriodSeconds, 30);
+  assert.equal(spec.restartPolicy, 'Always');
+  assert.equal(spec.dnsPolicy, 'ClusterFirst');
+  assert.deepEqual(spec.volumes, [
+    { name: 'e', emptyDir: {} },
+    { name: 'c', configMap: { name: 'c', defaultMode: 0o644 } },
+    { name: 's', secret: { secretName: 's', defaultMode: 0o644 } },
+  ]);
+  assert.deepEqual(spec.containers[0]?.ports, [{ containerPort: 80, hostPort: 80, protocol: 'TCP' }]);
+  assert.deepEqual(spec.containers[0].resources, { limits: { cpu: '1' }, requests: { cpu: '1' } });
+});
+
+test('the pull policy goes by the tag', () => {
+  const policies: Record<string, string> = {
+    busybox: 'Always',
+    'busybox:latest': 'Always',
+    'busybox:1': 'IfNotPresent',
+    'host:5000/busybox': 'Always',
+    'host:5000/busybox:1': 'IfNotPresent',
+    'busybox@sha256:abc': 'IfNotPresent',
+  };
+  for (const [image, policy] of Object.entries(policies)) {
+    assert.equal(defaulted({ containers: [{ name: 'a', image }] }).containers[0]?.imagePullPolicy, policy, image);
+  }
+});
+
+test('rules between fields', () => {
+  const with1 = (container: object, spec: object = {}): string[] =>
+    specIssues({ containers: [{ name: 'a', image: 'x', ...container }], ...spec });
+  assert.deepEqual(with1({ lifecycle: { preStop: { exec: {} } } }), [
+    'spec.containers[0].lifecycle.preStop.exec.command: Required value',
+  ]);
+  assert.deepEqual(with1({ lifecycle: { preStop: { sleep: { seconds: 40 } } } }), [
+    'spec.containers[0].lifecycle.preStop.sleep.seconds: Invalid value: 40: must be less than or equal to terminationGracePeriodSeconds (30)',
+  ]);
+  assert.deepEqual(with1({ lifecycle: { stopSignal: 'TERM' } }), [
+    'spec.containers[0].lifecycle.stopSignal: Invalid value: "TERM": must be the name of a signal, such as SIGTERM or SIGRTMIN+3',
+  ]);
+  assert.deepEqual(with1({ securityContext: { privileged: true, allowPrivilegeEscalation: false } }), [
+    'spec.containers[0].securityContext: Invalid value: "": cannot set `allowPrivilegeEscalation` to false and `privileged` to true',
+  ]);
+  assert.deepEqual(with1({ ports: [{ containerPort: 80, hostPort: 81 }] }, { hostNetwork: true }), [
+    'spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true',
+  ]);
+  assert.deepEqual(with1({}, { dnsPolicy: 'None' }), [
+    'spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver when `dnsPolicy` is None',
+  ]);
+  assert.deepEqual(with1({}, { shareProcessNamespace: true, hostPID: true }), [
+    'spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled',
+  ]);
+  assert.deepEqual(with1({ securityContext: { procMount: 'Unmasked' } }, { securityContext: { fsGroup: 0 } }), [
+    'spec.containers[0].securityContext.procMount: Forbidden: not supported by Gantry: an unmasked /proc',
+    'spec.securityContext.fsGroup: Forbidden: not supported by Gantry: changing the group of volumes',
+  ]);
+});
+
+test('unknown fields are dropped or warned of where the client asks for it', () => {
+  const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', x: 1 }, data: {} };
+  const dropped = checkObject(object, 'drop');
+  assert.deepEqual([dropped.issues, dropped.warnings, dropped.object.metadata], [[], [], { name: 'c' }]);
+  assert.deepEqual(checkObject(object, 'warn').warnings.map(renderIssue), ['metadata.x: unknown field "x"']);
+});
+
+test('__proto__ is a field like any other', () => {
+  const object: unknown = JSON.parse(
+    '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"},"data":{"__proto__":"x"}}',
+  );
+  const { object: checked, issues } = checkObject(object);
+  assert.deepEqual(issues, []);
+  assert.equal(JSON.stringify((checked as { data?: unknown }).data), '{"__proto__":"x"}');
+});
+
+const names: readonly (readonly [Check, good: readonly string[], wrong: readonly string[]])[] = [
+  [dnsLabel, ['a', 'a-b', '1'], ['', 'A', 'a.b', '-a', 'a-', 'a_b', 'x'.repeat(64)]],
+  [qualifiedName, ['app', 'a.b/c_d', 'A'], ['', '/a', 'a/', 'a/b/c', 'A_/x', '-a']],
+  [labelValue, ['', 'a', 'A.b_c'], ['a b', '-a', 'x'.repeat(64)]],
+  [portName, ['http', 'a-1'], ['', '80', 'HTTP', 'a--b', '-a', 'averyveryverylong']],
+  [envName, ['A', 'a.b', 'a b'], ['', 'A=B', 'ä', 'a\n']],
+  [dataKey, ['a', '.a', 'a..b'], ['', '.', '..', '..a', 'a/b', 'a b']],
+  [localPath, ['a', 'a/b', 'a..b'], ['/a', '..', 'a/../b', '../a']],
+  [signalName, ['SIGTERM', 'SIGRTMIN', 'SIGRTMIN+15', 'SIGRTMAX-14'], ['TERM', '15', 'SIGRTMIN+16', 'SIGRTMIN+0', '']],
+];
+test('names', () => {
+  for (const [check, good, wrong] of names) {
+    for (const value of good) assert.equal(check(value), undefined, value);
+    for (const value of wrong) assert.notEqual(check(value), undefined, value);
+  }
+});
+
+test('suggestions are near', () => {
+  const known = ['image', 'imagePullPolicy', 'name', 'env', 'envFrom'];
+  assert.equal(closest('imag', known), 'image');
+  assert.equal(closest('imagepullpolicy', known), 'imagePullPolicy');
+  assert.equal(closest('nmae', known), 'name');
+  assert.equal(closest('command', known), undefined);
+  assert.equal(closest('x'.repeat(1000), known), undefined);
+});
