@@ -79,15 +79,22 @@ export class ImageRecords {
     };
   }
 
-  /** Keeps an image and gives it names, taking them from other images. */
-  async put(image: NewImage, names: readonly string[], wallMs: number): Promise<StoredImage> {
-    const { id, configText, manifestDigest, config } = image;
+  /** Keeps an image and gives it names, taking them from other images. `before` is what is kept of it already. */
+  async put(
+    image: NewImage,
+    names: readonly string[],
+    wallMs: number,
+    before: StoredImage | undefined,
+  ): Promise<StoredImage> {
+    const { id, configText, config } = image;
+    const manifestDigest = image.manifestDigest ?? before?.manifestDigest;
+    const storedAtWallMs = before?.storedAtWallMs ?? Math.round(wallMs);
     const layers = image.layers.map(({ blob, diffId }) => ({ diffId, digest: blob.digest }));
     await this.#db.write(
       {
         sql: `INSERT INTO images (id, manifest_digest, config, stored_at_ms) VALUES (?, ?, ?, ?)
-              ON CONFLICT (id) DO UPDATE SET manifest_digest = coalesce(excluded.manifest_digest, manifest_digest)`,
-        params: [id, manifestDigest ?? null, configText, Math.round(wallMs)],
+              ON CONFLICT (id) DO UPDATE SET manifest_digest = excluded.manifest_digest`,
+        params: [id, manifestDigest ?? null, configText, storedAtWallMs],
       },
       { sql: 'DELETE FROM image_layers WHERE image_id = ?', params: [id] },
       ...layers.map(({ diffId, digest }, position): Statement => ({
@@ -96,7 +103,7 @@ export class ImageRecords {
       })),
       ...names.map((name) => nameStatement(name, id)),
     );
-    return { id, manifestDigest, config, layers, storedAtWallMs: Math.round(wallMs) };
+    return { id, manifestDigest, config, layers, storedAtWallMs };
   }
 
   async setName(name: string, id: string): Promise<void> {

@@ -208,7 +208,12 @@ export class ImageStore {
     try {
       await this.#fetcher.fetchAll(op, source, image.layers, onProgress);
       const stored = await this.#changes.run(op.signal, async () => {
-        const made = await this.#records.put(image, names, this.#deps.clock.wallMs());
+        const made = await this.#records.put(
+          image,
+          names,
+          this.#deps.clock.wallMs(),
+          this.#catalog.get(image.id) ?? this.#incomplete.get(image.id),
+        );
         this.#incomplete.delete(made.id);
         this.#catalog.put(made, names);
         return made;

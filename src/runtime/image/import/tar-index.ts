@@ -30,7 +30,8 @@ export class TarIndex {
     const { size } = await file.stat();
     const entries = new Map<string, IndexedEntry>();
     let overrides: { name?: string; target?: string; sizeBytes?: number } = {};
-    for (let at = 0; at + BLOCK <= size;) {
+    for (let at = 0; at < size;) {
+      if (at + BLOCK > size) throw damaged(what, 'it ends too early');
       const header = await readAt(file, at, BLOCK);
       if (header.every((byte) => byte === 0)) break;
       if (!hasChecksum(header)) throw damaged(what, `no tar header at byte ${String(at)}`);

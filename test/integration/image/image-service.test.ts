@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict';
+import { it } from 'node:test';
+import { ImageSpec } from '../../../src/cri/gen/api.ts';
+import { createImageService, userOf } from '../../../src/runtime/image/image-service.ts';
+import { failsWith, Fixture } from './fixture.ts';
+import { LoopbackRegistry } from './loopback-registry.ts';
+import { imageOf, layerOf } from './test-image.ts';
+
+function spec(image: string): ImageSpec {
+  return ImageSpec.fromPartial({ image });
+}
+
+it('serves images over CRI', async () => {
+  await using fixture = await Fixture.open();
+  await using registry = await LoopbackRegistry.start();
+  const image = imageOf([await layerOf('one')], { config: { User: 'www-data:www-data' } });
+  registry.addImage('app', image, 'v1', 'v2');
+  registry.auth = { scheme: 'basic', login: 'user:password', token: '' };
+  const service = createImageService({ images: fixture.images });
+  const { op } = fixture;
+  const auth = {
+    username: 'user',
+    password: 'password',
+    auth: '',
+    serverAddress: '',
+    identityToken: '',
+    registryToken: '',
+  };
+  const name = `${registry.host}/app:v1`;
+  const { imageRef } = await service.pullImage(op, { image: spec(name), auth, sandboxConfig: undefined });
+  assert.equal(imageRef, image.id);
+  for (const asked of [name, imageRef, imageRef.slice(7), `${registry.host}/app@${image.manifest.digest}`]) {
+    const { image: found } = await service.imageStatus(op, { image: spec(asked), verbose: false });
+    assert.equal(found?.id, image.id);
+    assert.equal(found.username, 'www-data');
+    assert.equal(found.uid, undefined);
+    assert.ok(found.size > 0n);
+  }
+  const { info } = await service.imageStatus(op, { image: spec(name), verbose: true });
+  const verbose = JSON.parse(info['info'] ?? '') as { imageSpec: { config: unknown } };
+  assert.deepEqual(verbose.imageSpec.config, { User: 'www-data:www-data' });
+
+  const missing = await service.imageStatus(op, { image: spec('no/such:image'), verbose: true });
+  assert.equal(missing.image, undefined);
+  assert.equal((await service.listImages(op, { filter: undefined })).images.length, 1);
+  assert.equal((await service.listImages(op, { filter: { image: spec('') } })).images.length, 1);
+  assert.equal((await service.listImages(op, { filter: { image: spec('other') } })).images.length, 0);
+  const { imageFilesystems } = await service.imageFsInfo(op, {});
+  assert.ok((imageFilesystems[0]?.usedBytes?.value ?? 0n) > 0n);
+  assert.ok((imageFilesystems[0]?.timestamp ?? 0n) > 1_000_000_000_000_000_000n);
+
+  await service.removeImage(op, { image: spec(imageRef) });
+  await service.removeImage(op, { image: spec(imageRef) });
+  assert.equal((await service.listImages(op, { filter: undefined })).images.length, 0);
+  await assert.rejects(
+    service.imageStatus(op, { image: undefined, verbose: false }),
+    failsWith('InvalidArgument', /names no image/),
+  );
+});
+
+it('reads users as CRI wants them', () => {
+  assert.deepEqual(userOf(undefined), { uid: { value: 0n }, username: '' });
+  assert.deepEqual(userOf('1003:1004'), { uid: { value: 1003n }, username: '' });
+  assert.deepEqual(userOf('nobody'), { uid: undefined, username: 'nobody' });
+});
