@@ -8,6 +8,7 @@ import type { Log } from '../../lib/log.ts';
 import { bridgePorts, deleteBridge, listBridges } from '../../linux/network-interfaces.ts';
 import { bridgeName, instanceSeed, type DefaultNetwork } from './default-network.ts';
 import { describeRule, forwardRules, Iptables, masqueradeRule, type IptablesRule } from './iptables.ts';
+import { portmapChainsExist, removePortmapChains } from './portmap-chains.ts';
 import { chooseSubnet, formatSubnet, parseFibTrie } from './subnet.ts';
 
 export interface HostSetupDeps {
@@ -62,6 +63,9 @@ export class HostSetup {
       'iptables-rule': async (op, { data }) => {
         await this.#iptables.remove(op, data['rule'] as IptablesRule);
       },
+      'portmap-chains': async (op) => {
+        await removePortmapChains(op, this.#iptables);
+      },
       sysctl: async (_op, { key, data }) => {
         await this.#restoreForwarding(key, String(data['before']));
       },
@@ -108,6 +112,14 @@ export class HostSetup {
       if (!(await this.#iptables.forwardsByDefault(op))) rules.push(...forwardRules(this.#instance, network.bridge));
       for (const rule of rules) await this.#ensureRule(op, rule);
       this.#lookedAtMs = nowMs;
+    });
+  }
+
+  /** Before the first host port: notes whether the chains for those are going to be our doing. */
+  expectPortmapChains(op: Op): Promise<void> {
+    return this.#inLane('look for port mapping chains', async () => {
+      if (await portmapChainsExist(op, this.#iptables)) return;
+      await this.#ledger.intend(this.owner, { kind: 'portmap-chains', key: 'nat', volatile: true });
     });
   }
 

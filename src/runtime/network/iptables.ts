@@ -68,11 +68,24 @@ export class Iptables {
     }
   }
 
+  /** Chains and rules of a table, a line each, as `iptables -S` writes them. */
+  async list(op: Op, table: IptablesRule['table']): Promise<string[]> {
+    const answer = await run(op, ['-t', table, '-S']);
+    if (answer.code !== 0) throw failed('list', answer);
+    return answer.stdout.split('\n');
+  }
+
+  /** Flushes and deletes a chain that nothing jumps to. */
+  async removeChain(op: Op, table: IptablesRule['table'], chain: string): Promise<void> {
+    for (const command of ['-F', '-X']) {
+      const answer = await run(op, ['-t', table, command, chain]);
+      if (answer.code !== 0) throw failed('remove', answer);
+    }
+  }
+
   /** Whether packets that no rule mentions are forwarded. */
   async forwardsByDefault(op: Op): Promise<boolean> {
-    const answer = await run(op, ['-t', 'filter', '-S', 'FORWARD']);
-    if (answer.code !== 0) throw failed('list', answer);
-    return !/^-P FORWARD (DROP|REJECT)$/m.test(answer.stdout);
+    return !(await this.list(op, 'filter')).some((line) => /^-P FORWARD (DROP|REJECT)$/.test(line));
   }
 }
 
@@ -89,5 +102,5 @@ async function run(op: Op, args: readonly string[]): Promise<ExecResult> {
 }
 
 function failed(what: string, { code, stderr }: ExecResult): GantryError {
-  return new GantryError('Internal', `iptables cannot ${what} a rule (exit code ${String(code)}): ${stderr.trim()}`);
+  return new GantryError('Internal', `iptables cannot ${what} rules (exit code ${String(code)}): ${stderr.trim()}`);
 }

@@ -60,7 +60,7 @@ export class PodNetwork {
     this.#host = new HostSetup(deps);
   }
 
-  /** For what the default network holds on the host: `cni-bridge`, `iptables-rule`, `sysctl`. */
+  /** For what the default network holds on the host: `cni-bridge`, `iptables-rule`, `portmap-chains`, `sysctl`. */
   get releasers(): Releasers {
     return this.#host.releasers;
   }
@@ -94,6 +94,7 @@ export class PodNetwork {
     const plan = readPlan(plain);
     if (plan.host !== undefined) {
       await this.#host.ensure(op, plan.host);
+      if (plan.ports.length > 0) await this.#host.expectPortmapChains(op);
       this.#armRepair();
     }
     const { network, attachment } = plan;
