@@ -70,7 +70,6 @@ export class Fixture implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.images.close();
     await this.#thread.close();
-    // eslint-disable-next-line no-restricted-syntax -- a test's own folder
     await rm(this.dir, { recursive: true, force: true });
   }
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import { GantryError, kindOf } from '../../../src/lib/errors.ts';
 import type { LayerProgress } from '../../../src/runtime/image/progress.ts';
@@ -197,9 +198,9 @@ describe('pull', () => {
     await using registry = await LoopbackRegistry.start();
     registry.addImage('app', imageOf([await layerOf('one')]), 'latest');
     const faults = [
-      (response: import('node:http').ServerResponse) => response.writeHead(503).end(),
-      (response: import('node:http').ServerResponse) => response.writeHead(429, { 'retry-after': '0' }).end(),
-      (response: import('node:http').ServerResponse) => response.destroy(),
+      (response: ServerResponse) => response.writeHead(503).end(),
+      (response: ServerResponse) => response.writeHead(429, { 'retry-after': '0' }).end(),
+      (response: ServerResponse) => response.destroy(),
     ];
     registry.fault = ({ path }, response) => {
       if (!path.includes('/manifests/')) return false;
