@@ -5,6 +5,7 @@ const WORDS: readonly (readonly [RegExp, ErrorKind])[] = [
   // The container itself is unknown to the runtime (state, delete, kill, start).
   [/container .*does not exist/, 'NotFound'],
   [/error opening file `[^`]*status`: no such file/, 'NotFound'],
+  [/cannot open directory '[^']*': no such file/, 'NotFound'],
   [/no such container/, 'NotFound'],
   [/container with (?:given|that) id already exists|container .* already exists/, 'AlreadyExists'],
   // The command of the container.

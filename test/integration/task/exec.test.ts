@@ -77,11 +77,8 @@ await test('exec', needsRoot, async (t) => {
   await t.test('its monitor killed: said so, and the command is not left behind', async () => {
     const running = exec(['sleep', '3000']);
     running.catch(() => undefined);
-    await fixture.running(task, 'sleep 3000');
-    const monitors = (await fixture.cgroups.procs(`${fixture.cgroup}/monitors`, true)).filter(
-      (pid) => pid !== task.conmonPid,
-    );
-    for (const pid of monitors) process.kill(pid, 'SIGKILL');
+    const pid = await fixture.running(task, 'sleep 3000');
+    process.kill((await fixture.processes.view(pid))!.ppid, 'SIGKILL');
     await assert.rejects(running, (error) => isKind(error, 'Unavailable'));
     await onlyInit(fixture, task);
   });
