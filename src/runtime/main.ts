@@ -18,6 +18,7 @@ import { bootId as readBootId } from '../linux/procfs.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
+import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
@@ -33,6 +34,7 @@ import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
 import { createInspector } from './inspector/runtime-inspector.ts';
 import { cgroupTree, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
 import { PodNetwork } from './network/pod-network.ts';
+import { prepareInfraRootfs } from './oci/build-infra-spec.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
 import { probeOciRuntime } from './oci/probe.ts';
@@ -73,6 +75,8 @@ export interface Runtime {
   readonly image: ImageService;
   /** For what CRI has no words for: import, tag. */
   readonly images: ImageStore;
+  /** Ends a container for a reason, if asked with another signal than its own. */
+  stop(op: Op, order: StopOrder): Promise<void>;
   readonly inspector: Inspector;
   /** The OCI runtime that was chosen. */
   readonly ociRuntime: string;
@@ -100,9 +104,13 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const closing = new AbortController();
   const background: Op = { signal: closing.signal, log };
   const paths = new RuntimePaths(settings.root, settings.state);
-  for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers, paths.exits]) {
+  for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers]) {
     await mkdir(path, { recursive: true, mode: 0o711 });
   }
+  for (const path of [paths.exits, join(settings.state, 'socks'), join(settings.state, 'exec')]) {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+  }
+  await prepareInfraRootfs(paths.infraRootfs);
   await mkdir(settings.netnsDir, { recursive: true, mode: 0o755 });
   const bootId = await readBootId();
 
@@ -268,6 +276,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     runtime: createRuntimeService(rt),
     image: createImageService({ images }),
     images,
+    stop: (op, order) => stopAsOrdered(op, rt, order),
     inspector: createInspector({ rt, journal, ociRuntime, startedAtWallMs }),
     ociRuntime,
     notices: rt.notices,

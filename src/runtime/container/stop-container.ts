@@ -32,6 +32,20 @@ export async function stopContainer(
   return {};
 }
 
+export interface StopOrder {
+  /** Full id. */
+  readonly id: string;
+  readonly graceMs: number;
+  /** Number of the signal to send instead of the container's own. */
+  readonly signal?: number;
+  readonly reason: string;
+}
+
+/** As {@link stopContainer}, for callers that say why and may choose the signal, which CRI has no field for. */
+export async function stopAsOrdered(op: Op, rt: RuntimeContext, order: StopOrder): Promise<void> {
+  await stopAndWait(op, rt, order.id, order.graceMs, order.reason, order.signal);
+}
+
 /** Kills at once and returns when nothing of the container runs any more. */
 export async function endContainer(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
   await stopAndWait(op, rt, id, 0, reason);
@@ -47,8 +61,15 @@ export async function endContainer(op: Op, rt: RuntimeContext, id: string, reaso
   }
 }
 
-async function stopAndWait(op: Op, rt: RuntimeContext, id: string, graceMs: number, reason: string): Promise<void> {
-  const stop = await requestStop(rt, id, graceMs, reason);
+async function stopAndWait(
+  op: Op,
+  rt: RuntimeContext,
+  id: string,
+  graceMs: number,
+  reason: string,
+  signal?: number,
+): Promise<void> {
+  const stop = await requestStop(rt, id, graceMs, reason, signal);
   if (stop === undefined) return;
   const waitMs = Math.max(stop.deadlineBoottimeMs - rt.clock.boottimeMs(), 0) + AFTER_KILL_WAIT_MS;
   try {
@@ -68,10 +89,11 @@ async function requestStop(
   id: string,
   graceMs: number,
   reason: string,
+  signal?: number,
 ): Promise<StopIntent | undefined> {
   const record = rt.containers.get(id);
   if (record === undefined || !mayHaveProcess(record.status)) return undefined;
-  const request = { graceMs, signal: record.meta.facts.stopSignal, reason };
+  const request = { graceMs, signal: signal ?? record.meta.facts.stopSignal, reason };
   try {
     const before = record.status.stop;
     const { stop } = await durably(rt, id, (status) => {
