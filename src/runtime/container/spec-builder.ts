@@ -5,7 +5,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import { mountOf, readMountinfo } from '../../linux/mountinfo.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
-import { buildInfraSpec, prepareInfraRootfs } from '../oci/build-infra-spec.ts';
+import { buildInfraSpec } from '../oci/build-infra-spec.ts';
 import type { DeviceInput, HostFacts, NamespaceChoice, ResolvedUser } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
@@ -131,7 +131,6 @@ export class SpecBuilder {
     const pinned = (mode: string, path: string): NamespaceChoice =>
       mode === 'pod' ? { kind: 'path', path } : { kind: mode === 'own' ? 'new' : 'host' };
     await mkdir(bundleDir, { recursive: true, mode: 0o700 });
-    await prepareInfraRootfs(this.#deps.paths.infraRootfs);
     const oci = buildInfraSpec({
       host: this.#deps.host,
       rootfs: this.#deps.paths.infraRootfs,

@@ -4,11 +4,11 @@ import { parseSignal, signalName } from '../../linux/signals.ts';
 
 const SIGTERM = 15;
 
-/** CRI's own names, where they differ from what everybody writes: `SIGRTMINPLUS3`, `SIGRTMAXMINUS14`. */
+/** CRI's names, where they differ from what everybody writes: `SIGRTMINPLUS3`, `SIGRTMAXMINUS14`, the old `SIGCLD`. */
 function numberOf(signal: Signal): number {
   const name = Object.entries(Signal).find(([, value]) => value === signal)?.[0];
   if (name === undefined) throw invalidArgument(`stop_signal ${String(signal)} is no signal`);
-  return parseSignal(name.replace('PLUS', '+').replace('MINUS', '-'));
+  return parseSignal(name === 'SIGCLD' ? 'SIGCHLD' : name.replace('PLUS', '+').replace('MINUS', '-'));
 }
 
 /**
@@ -20,21 +20,15 @@ export function effectiveStopSignal(asked: Signal, image: string | undefined): n
   return image === undefined || image === '' ? SIGTERM : parseSignal(image);
 }
 
-/** CRI's value for a signal number; the first of several names of one number. */
+/** CRI counts the lower half of the real-time signals up from the first, the upper half down from the last. */
+const PLUS_UP_TO = 15;
+
+/** CRI's value for a signal number. */
 export function criSignal(number: number): Signal {
-  const wanted = signalName(number);
-  for (const value of Object.values(Signal)) {
-    if (value === Signal.RUNTIME_DEFAULT) continue;
-    const ours = numberOf(value);
-    if (ours === number && (signalNameOf(value) === wanted || isRealtime(number))) return value;
-  }
-  return Signal.RUNTIME_DEFAULT;
-}
-
-function signalNameOf(value: Signal): string {
-  return Object.entries(Signal).find(([, candidate]) => candidate === value)?.[0] ?? '';
-}
-
-function isRealtime(number: number): boolean {
-  return number >= parseSignal('SIGRTMIN');
+  const first = parseSignal('SIGRTMIN');
+  const last = parseSignal('SIGRTMAX');
+  let name = signalName(number);
+  if (number > first && number <= first + PLUS_UP_TO) name = `SIGRTMINPLUS${String(number - first)}`;
+  else if (number > first && number < last) name = `SIGRTMAXMINUS${String(last - number)}`;
+  return Object.entries(Signal).find(([key]) => key === name)?.[1] ?? Signal.RUNTIME_DEFAULT;
 }
