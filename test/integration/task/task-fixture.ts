@@ -47,13 +47,13 @@ export class TaskFixture implements AsyncDisposable {
   readonly #pidfds = new PidfdWatcher();
   // The clock's timers keep no process alive.
   readonly #keepAlive = setInterval(() => undefined, 1_000);
-  readonly #host: HostFacts;
+  readonly host: HostFacts;
 
   private constructor(dir: string, cgroup: string, cgroups: Cgroups, host: HostFacts, runtimePath: string) {
     this.dir = dir;
     this.cgroup = cgroup;
     this.cgroups = cgroups;
-    this.#host = host;
+    this.host = host;
     this.processes = linuxProcessTable(this.#pidfds);
     this.runtime = new OciRuntime({ name: 'runc', path: runtimePath, root: join(dir, 'oci') });
     this.service = this.serviceWith(this.runtime.location);
@@ -107,7 +107,7 @@ export class TaskFixture implements AsyncDisposable {
 
   specInput(id: string, options: RunOptions): ContainerSpecInput {
     return {
-      host: this.#host,
+      host: this.host,
       rootfs: join(this.dir, 'rootfs'),
       readOnlyRootfs: true,
       image: { env: ['PATH=/bin'] },
@@ -137,7 +137,11 @@ export class TaskFixture implements AsyncDisposable {
   }
 
   async create(options: RunOptions): Promise<Task> {
-    const task = await this.service.create(op, await this.request(options));
+    return await this.createRequest(await this.request(options));
+  }
+
+  async createRequest(request: CreateTaskRequest): Promise<Task> {
+    const task = await this.service.create(op, request);
     this.tasks.push(task);
     return task;
   }
