@@ -1,0 +1,200 @@
+import { mkdir } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { createAgent, type Agent } from '../agent/agent.ts';
+import { serveInspector } from '../cri/inspector/inspector-service.ts';
+import { serveCri } from '../cri/server.ts';
+import { Journal, JOURNAL_SCHEMA } from '../journal/journal.ts';
+import { API_SCHEMA, openEmbeddedApi } from '../kube/api/embedded-api.ts';
+import { serveApi } from '../kube/api/server.ts';
+import { inProcessClient } from '../kube/in-process-client.ts';
+import type { Clock } from '../lib/clock.ts';
+import { failedPrecondition, isKind, messageOf } from '../lib/errors.ts';
+import type { Log } from '../lib/log.ts';
+import { StoreThread, type Database } from '../lib/store/store-thread.ts';
+import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+import { lockFile } from '../linux/file-lock.ts';
+import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
+import { writeFileAtomic } from '../lib/atomic-file.ts';
+import { createRuntime } from '../runtime/main.ts';
+import type { GantryConfig } from './config.ts';
+import { gantryExtensions } from './extensions.ts';
+
+export interface Daemon {
+  /** Stops serving and lets go of everything in this process. Containers run on. */
+  close(): Promise<void>;
+}
+
+const DAEMON_CGROUP = 'daemon';
+
+/**
+ * One process with runtime, agent and API, wired by hand: each part is made of those above it, and closed in the reverse order.
+ * Throws FailedPrecondition, in one line, when the host lacks something or another gantryd has this root folder.
+ */
+export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
+  const closers: { readonly what: string; readonly close: () => unknown }[] = [];
+  const close = async (): Promise<void> => {
+    for (const { what, close: closeOne } of closers.splice(0).reverse()) {
+      try {
+        await closeOne();
+      } catch (error) {
+        log.warn({ what, error: messageOf(error) }, 'a part did not close cleanly');
+      }
+    }
+  };
+  const closing = <T>(what: string, part: T, closePart: (part: T) => unknown): T => {
+    closers.push({ what, close: () => closePart(part) });
+    return part;
+  };
+
+  try {
+    await mkdir(config.root, { recursive: true, mode: 0o711 });
+    await mkdir(config.state, { recursive: true, mode: 0o711 });
+    closing('lock', await lockRoot(config.root), (lock) => lock.release());
+    await joinOwnCgroup(config, clock);
+    const bootId = await readBootId();
+    const store = closing('store', new StoreThread(), (thread) => thread.close());
+    const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
+    const journal = await Journal.open(journalDb, clock, bootId, log);
+
+    const runtime = closing(
+      'runtime',
+      await createRuntime(
+        {
+          root: config.root,
+          state: config.state,
+          netnsDir: config.netnsDir,
+          instance: config.instance,
+          cgroupParent: config.cgroupParent,
+          ociRuntime: config.ociRuntime,
+          cniConfDir: config.cniConfDir,
+          cniBinDirs: config.cniBinDir,
+          registryConfigDir: config.registryConfigDir,
+          defaultNetwork: !config.runtimeOnly,
+          version,
+        },
+        { clock, log, journal, store, credentialFiles: credentialFiles(process.env), env: process.env },
+      ),
+      (part) => part.close(),
+    );
+    for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
+    const cri = await serveCri({
+      listen: config.criListen,
+      runtime: runtime.runtime,
+      image: runtime.image,
+      extraServices: [serveInspector(runtime.inspector)],
+      clock,
+      log,
+    });
+    closing('CRI server', cri, (server) => server.close());
+
+    if (!config.runtimeOnly) {
+      const apiDb = await openDatabase(store, log, join(config.root, 'api.db'), API_SCHEMA);
+      const api = await openEmbeddedApi({
+        db: apiDb,
+        clock,
+        log: log.child({ component: 'api' }),
+        nodeName: config.nodeName,
+      });
+      closing('API', api, (part) => part.close());
+      const kube = inProcessClient(api.registry, clock);
+      let ready = false;
+      const agent: Agent = await createAgent({
+        cri: { runtime: runtime.runtime, image: runtime.image },
+        kube,
+        journal,
+        clock,
+        log,
+        podsDir: config.podsDir,
+        logRoot: config.logRoot,
+        nodeName: config.nodeName,
+        agentId: config.instance,
+        cgroupParent: config.cgroupParent,
+        version,
+      });
+      const server = await serveApi({
+        registry: api.registry,
+        clock,
+        log: log.child({ component: 'api' }),
+        listen: [config.apiListen],
+        version,
+        pods: agent.subresources,
+        extensions: gantryExtensions({ runtime, journal, kube, agent: () => agent }),
+        notReady: () => (ready ? undefined : 'the agent is not ready yet'),
+      });
+      closing('API server', server, (part) => part.close());
+      closing('agent', agent, (part) => part.stop());
+      void runtime.recovered
+        .then(() => agent.start())
+        .then(() => {
+          ready = true;
+        })
+        .catch((error: unknown) => {
+          log.error({ error: messageOf(error) }, 'the agent could not start');
+        });
+    }
+    await writePidFile(join(config.state, 'gantryd.pid'));
+    log.info(
+      {
+        pid: process.pid,
+        version,
+        root: config.root,
+        cri: config.criListen,
+        api: config.runtimeOnly ? undefined : config.apiListen,
+        ociRuntime: runtime.ociRuntime,
+      },
+      'gantryd is serving',
+    );
+    return { close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function lockRoot(root: string): ReturnType<typeof lockFile> {
+  try {
+    return await lockFile(join(root, 'gantryd.lock'));
+  } catch (error) {
+    if (!isKind(error, 'FailedPrecondition')) throw error;
+    throw failedPrecondition(`another gantryd is running on ${root}: use it, or give this one a --root of its own`, {
+      cause: error,
+    });
+  }
+}
+
+/** Out of the cgroup of whoever started us: the end of a login session must not be ours, nor its limits. */
+async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<void> {
+  const host = await detectCgroups();
+  if (host.unusable !== undefined) throw failedPrecondition(host.unusable);
+  const cgroups = new Cgroups({ clock, host });
+  await cgroups.ensureParent(config.cgroupParent);
+  const leaf = join(config.cgroupParent, DAEMON_CGROUP);
+  await cgroups.create(leaf);
+  await cgroups.joinSelf(leaf);
+}
+
+async function openDatabase(store: StoreThread, log: Log, path: string, schema: string): Promise<Database> {
+  const { db, setAside } = await store.open({ path, schema, durable: true });
+  if (setAside !== undefined)
+    log.error({ path, setAside }, 'a database was damaged and has been set aside: its content is lost');
+  return db;
+}
+
+/** Pid and start time, so that nobody takes another process for us. */
+async function writePidFile(path: string): Promise<void> {
+  const self = await processIdentity(process.pid);
+  await writeFileAtomic(path, `${process.pid} ${self?.startTimeTicks ?? 0}\n`, { sync: false, mode: 0o644 });
+}
+
+/** Where registry credentials are looked for, the first match wins (docker's and containers' conventions). */
+function credentialFiles(env: Readonly<Record<string, string | undefined>>): string[] {
+  const home = env['HOME'] ?? homedir();
+  return [
+    ...(env['REGISTRY_AUTH_FILE'] === undefined ? [] : [env['REGISTRY_AUTH_FILE']]),
+    ...(env['XDG_RUNTIME_DIR'] === undefined ? [] : [join(env['XDG_RUNTIME_DIR'], 'containers/auth.json')]),
+    '/run/containers/0/auth.json',
+    join(home, '.config/containers/auth.json'),
+    join(env['DOCKER_CONFIG'] ?? join(home, '.docker'), 'config.json'),
+  ];
+}

@@ -1,0 +1,39 @@
+import type { JournalReader } from '../journal/journal.ts';
+import type { Agent } from '../agent/agent.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { GantryExtensions } from '../kube/gantry-extensions.ts';
+import type { Runtime } from '../runtime/main.ts';
+import { explainPod } from './explain-pod.ts';
+import { imageSummary, importImage, pullImage } from './image-transfers.ts';
+import { stopByName } from './stop-request.ts';
+
+export interface ExtensionDeps {
+  readonly runtime: Runtime;
+  readonly journal: JournalReader;
+  readonly kube: KubeClient;
+  /** Absent while the agent is being made. */
+  readonly agent: () => Agent | undefined;
+}
+
+/** What Gantry's API answers beside Kubernetes' objects, out of runtime, agent and journal. */
+export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDeps): GantryExtensions {
+  const { images } = runtime;
+  return {
+    explain: (op, request) =>
+      explainPod(
+        op,
+        { journal, kube, inspector: runtime.inspector, pendingOfAgent: (uid) => agent()?.pendingWork(uid) ?? [] },
+        request,
+      ),
+    stop: (op, request) =>
+      stopByName(op, { runtime: runtime.runtime, kube, stop: (inner, order) => runtime.stop(inner, order) }, request),
+    listImages: () => Promise.resolve(images.list().map(imageSummary)),
+    pullImage: (op, request) => pullImage(op, images, request),
+    importImage: (op, request) => importImage(op, images, request),
+    removeImage: async (op, reference) => {
+      const removed = await images.remove(op, reference);
+      if (removed.kind === 'absent') return [];
+      return removed.kind === 'removed' ? [...removed.names, removed.id] : removed.names;
+    },
+  };
+}

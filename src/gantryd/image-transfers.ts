@@ -1,0 +1,85 @@
+import type { Op } from '../lib/abort.ts';
+import type { ImageImportRequest, ImageProgress, ImagePullRequest, ImageSummary } from '../kube/gantry-extensions.ts';
+import type { ImageStore } from '../runtime/image/image-store.ts';
+import type { ImportRequest } from '../runtime/image/import/import-images.ts';
+import type { ImageRecord } from '../runtime/image/image-record.ts';
+import type { LayerProgress } from '../runtime/image/progress.ts';
+
+export function imageSummary(image: ImageRecord): ImageSummary {
+  return {
+    id: image.id,
+    tags: image.repoTags,
+    digests: image.repoDigests,
+    sizeBytes: image.sizeBytes,
+    ...(image.pinned ? { pinned: true } : {}),
+  };
+}
+
+/** `gantry image pull` */
+export function pullImage(op: Op, images: ImageStore, request: ImagePullRequest): AsyncIterable<ImageProgress> {
+  const { reference, username, password } = request;
+  const auth = username === undefined ? undefined : { username, password: password ?? '' };
+  return withProgress((onProgress) => images.pull(op, reference, auth, onProgress));
+}
+
+/** `gantry image import` */
+export function importImage(op: Op, images: ImageStore, request: ImageImportRequest): AsyncIterable<ImageProgress> {
+  return withProgress(async (onProgress) => {
+    const imported = await images.import(op, importRequest(request), onProgress);
+    const last = imported.at(-1);
+    if (last === undefined) throw new Error('an import without an image');
+    return last.image;
+  });
+}
+
+function importRequest(request: ImageImportRequest): ImportRequest {
+  const { path, source, name, entrypoint, cmd, env, workingDir, user } = request;
+  if (source !== 'rootfs') return { kind: 'archive', path, ...(name === undefined ? {} : { name }) };
+  return {
+    kind: 'rootfs',
+    path,
+    name: name ?? '',
+    settings: {
+      ...(entrypoint === undefined ? {} : { entrypoint }),
+      ...(cmd === undefined ? {} : { cmd }),
+      ...(env === undefined ? {} : { env }),
+      ...(workingDir === undefined ? {} : { workingDir }),
+      ...(user === undefined ? {} : { user }),
+    },
+  };
+}
+
+/** Turns the callbacks of a transfer into a stream; a reader that is slow gets the latest state of each layer, not all of them. */
+async function* withProgress(
+  transfer: (onProgress: (event: LayerProgress) => void) => Promise<ImageRecord>,
+): AsyncGenerator<ImageProgress, void, undefined> {
+  const latest = new Map<string, LayerProgress>();
+  const state = { ended: false };
+  let wake = Promise.withResolvers<undefined>();
+  const work = transfer((event) => {
+    latest.set(event.layer, event);
+    wake.resolve(undefined);
+  }).finally(() => {
+    state.ended = true;
+    wake.resolve(undefined);
+  });
+  // Its outcome is awaited below; until then a failure must not count as unhandled.
+  work.catch(() => undefined);
+  while (!state.ended || latest.size > 0) {
+    await wake.promise;
+    wake = Promise.withResolvers<undefined>();
+    if (state.ended) wake.resolve(undefined);
+    const events = [...latest.values()];
+    latest.clear();
+    for (const event of events) {
+      yield {
+        kind: 'progress',
+        item: event.layer,
+        status: event.state,
+        doneBytes: event.bytes,
+        totalBytes: event.totalBytes,
+      };
+    }
+  }
+  yield { kind: 'done', image: imageSummary(await work) };
+}

@@ -1,0 +1,97 @@
+import { readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { Command, CommanderError } from 'commander';
+import { systemClock } from '../lib/clock.ts';
+import { messageOf } from '../lib/errors.ts';
+import { createLog } from '../lib/log.ts';
+import {
+  DEFAULT_CONFIG_FILE,
+  dumpConfig,
+  flagOf,
+  readConfigFile,
+  resolveConfig,
+  SETTINGS,
+  type PartialConfig,
+} from './config.ts';
+import { startDaemon } from './daemon.ts';
+
+interface Invocation {
+  readonly settings: PartialConfig;
+  readonly configFile: string | undefined;
+  readonly dumpConfig: boolean;
+}
+
+function parseArguments(version: string): Invocation {
+  const program = new Command('gantryd')
+    .description('The Gantry daemon: CRI runtime, pod agent and embedded Kubernetes API in one process.')
+    .version(version)
+    .option('--config <file>', `config file with the same settings (default ${DEFAULT_CONFIG_FILE}, if it is there)`)
+    .option('--dump-config', 'print the effective configuration and end')
+    .allowExcessArguments(false)
+    .exitOverride();
+  for (const { key, placeholder, help } of SETTINGS) {
+    program.option(placeholder === undefined ? flagOf(key) : `${flagOf(key)} <${placeholder}>`, help);
+  }
+  program.parse();
+  const {
+    config,
+    dumpConfig: dump,
+    ...settings
+  } = program.opts<PartialConfig & { config?: string; dumpConfig?: boolean }>();
+  return { settings, configFile: config, dumpConfig: dump === true };
+}
+
+async function packageVersion(): Promise<string> {
+  const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+async function run(): Promise<void> {
+  const version = await packageVersion();
+  const { settings, configFile, dumpConfig: dump } = parseArguments(version);
+  const fromFile = await readConfigFile(configFile ?? DEFAULT_CONFIG_FILE, configFile !== undefined);
+  const config = resolveConfig({ ...fromFile, ...settings }, hostname());
+  if (dump) {
+    process.stdout.write(dumpConfig(config));
+    return;
+  }
+  if (process.getuid?.() !== 0) throw new Error('root is needed to run containers: start gantryd as root');
+  // What is made here is root's alone unless its mode says otherwise.
+  process.umask(0o022);
+  const log = createLog(config.logLevel);
+  const daemon = await startDaemon(config, systemClock, log, version);
+  let ending = false;
+  const end = (signal: string): void => {
+    if (ending) return;
+    ending = true;
+    log.info({ signal }, 'gantryd is stopping; containers run on');
+    void daemon.close().then(() => process.exit(0));
+  };
+  process.on('SIGTERM', () => end('SIGTERM'));
+  process.on('SIGINT', () => end('SIGINT'));
+  // A terminal that goes away is no reason to stop.
+  process.on('SIGHUP', () => undefined);
+  // Without a handler one forgotten promise would take the daemon down; it is a defect all the same, and says so.
+  process.on('unhandledRejection', (reason) => {
+    log.error(
+      { error: messageOf(reason), stack: reason instanceof Error ? reason.stack : undefined },
+      'unhandled rejection',
+    );
+  });
+  // The servers' sockets and the timers do not all keep the process alive by themselves.
+  keepAlive();
+}
+
+function keepAlive(): void {
+  const channel = new MessageChannel();
+  channel.port1.ref();
+  channel.port1.onmessage = () => undefined;
+}
+
+try {
+  await run();
+} catch (error) {
+  if (error instanceof CommanderError) process.exit(error.exitCode);
+  process.stderr.write(`gantryd: ${messageOf(error)}\n`);
+  process.exit(1);
+}
