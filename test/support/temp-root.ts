@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { execFile } from '../../src/lib/exec.ts';
+import { silentLog } from '../../src/lib/log.ts';
+import { mountsBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
+import { isAlive } from '../../src/linux/procfs.ts';
+import type { FolderRoot, LeakRoots } from './leak-probes.ts';
+import { cgroupFolders, look, markedProcesses } from './leak-probes.ts';
+
+const op = { signal: new AbortController().signal, log: silentLog };
+
+/** What may differ between before and after without being a leak: sockets, locks, the databases and what is cached. */
+const NOT_A_LEAK = /(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log)$/;
+
+/**
+ * All the places of a Gantry of a test's own, below one temporary folder and with an instance id of its own, so that it
+ * shares nothing with another test's or with a user's Gantry. Disposing of it ends what is left of it by force (processes,
+ * mounts, links, cgroups, files), so that one failed test does not spoil the next: check for leaks before.
+ */
+export class TempRoot implements AsyncDisposable {
+  /** Everything is below this. Short, because sockets' paths are limited. */
+  readonly dir: string;
+  /** 8 letters and digits, as `--instance` wants them. */
+  readonly instance: string;
+
+  private constructor(dir: string, instance: string) {
+    this.dir = dir;
+    this.instance = instance;
+  }
+
+  static async make(): Promise<TempRoot> {
+    const instance = `t${randomBytes(4).toString('hex').slice(0, 7)}`;
+    const root = new TempRoot(await mkdtemp(join(tmpdir(), `g-${instance}-`)), instance);
+    const { data, state, logRoot, podsDir, netnsDir, cniConfDir, cniDataDir, registryConfigDir } = root;
+    for (const path of [data, state, logRoot, podsDir, netnsDir, cniConfDir, cniDataDir, registryConfigDir]) {
+      await mkdir(path, { recursive: true });
+    }
+    return root;
+  }
+
+  /** `--root`. */
+  get data(): string {
+    return join(this.dir, 'root');
+  }
+  get state(): string {
+    return join(this.dir, 'run');
+  }
+  get logRoot(): string {
+    return join(this.dir, 'logs');
+  }
+  get podsDir(): string {
+    return join(this.data, 'pods');
+  }
+  get netnsDir(): string {
+    return join(this.dir, 'netns');
+  }
+  get cniConfDir(): string {
+    return join(this.dir, 'cni/net.d');
+  }
+  /** Where a CNI configuration made by {@link writeCniConfig} keeps its addresses. */
+  get cniDataDir(): string {
+    return join(this.dir, 'cni/data');
+  }
+  get registryConfigDir(): string {
+    return join(this.dir, 'certs.d');
+  }
+  get cgroupParent(): string {
+    return `/gantry-${this.instance}`;
+  }
+  get criSocket(): string {
+    return join(this.state, 'gantry.sock');
+  }
+  get apiSocket(): string {
+    return join(this.state, 'api.sock');
+  }
+
+  /** gantryd's flags for these places. */
+  flags(): string[] {
+    return [
+      `--root=${this.data}`,
+      `--state=${this.state}`,
+      `--log-root=${this.logRoot}`,
+      `--pods-dir=${this.podsDir}`,
+      `--netns-dir=${this.netnsDir}`,
+      `--cni-conf-dir=${this.cniConfDir}`,
+      `--registry-config-dir=${this.registryConfigDir}`,
+      `--cgroup-parent=${this.cgroupParent}`,
+      `--cri-listen=unix://${this.criSocket}`,
+      `--api-listen=unix://${this.apiSocket}`,
+      `--instance=${this.instance}`,
+    ];
+  }
+
+  /** Lets images of `host` (`127.0.0.1:5000`) be pulled over plain http. */
+  async allowPlainHttp(host: string): Promise<void> {
+    const folder = join(this.registryConfigDir, host);
+    await mkdir(folder, { recursive: true });
+    await writeFile(join(folder, 'hosts.toml'), `server = "http://${host}"\n`);
+  }
+
+  /** A bridge network of the test's own: its name, its bridge and its data carry the instance id. */
+  async writeCniConfig(subnet: string): Promise<void> {
+    const bridge = {
+      type: 'bridge',
+      bridge: `br${this.instance}`,
+      isGateway: true,
+      ipMasq: false,
+      ipam: { type: 'host-local', dataDir: this.cniDataDir, ranges: [[{ subnet }]], routes: [{ dst: '0.0.0.0/0' }] },
+    };
+    const portmap = { type: 'portmap', capabilities: { portMappings: true } };
+    await writeFile(
+      join(this.cniConfDir, '10-test.conflist'),
+      JSON.stringify({ cniVersion: '1.0.0', name: `net-${this.instance}`, plugins: [bridge, portmap] }),
+    );
+  }
+
+  /** For {@link LeakCheck}. Images and layers are caches: begin the check after they were pulled. */
+  leakRoots(more: readonly FolderRoot[] = []): LeakRoots {
+    const folder = (path: string): FolderRoot => ({ path, ignore: NOT_A_LEAK });
+    return {
+      markers: [this.instance],
+      mountRoots: [this.dir],
+      netnsDirs: [this.netnsDir],
+      cniDataDirs: [this.cniDataDir, join(this.data, 'cni'), join(this.state, 'cni')],
+      cgroupParents: [this.cgroupParent],
+      folders: [folder(this.data), folder(this.state), ...more],
+    };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#killAll();
+    await this.#unmountAll();
+    await this.#removeNetwork();
+    for (const folder of (await cgroupFolders([this.cgroupParent])).reverse())
+      await rmdir(folder).catch(() => undefined);
+    await rm(this.dir, { recursive: true, force: true });
+  }
+
+  async #killAll(): Promise<void> {
+    for (let turn = 0; turn < 50; turn++) {
+      const left = (await markedProcesses([this.instance])).filter(({ state }) => state !== 'Z');
+      if (left.length === 0) return;
+      for (const found of left) {
+        try {
+          if (await isAlive(found)) process.kill(found.pid, 'SIGKILL');
+        } catch {
+          // gone meanwhile
+        }
+      }
+      await new Promise((next) => setTimeout(next, 100));
+    }
+  }
+
+  async #removeNetwork(): Promise<void> {
+    const left = await look(this.leakRoots());
+    for (const link of left.get('links') ?? []) {
+      await execFile(op, 'ip', ['link', 'delete', link.split(' ')[0] ?? '']).catch(() => undefined);
+    }
+    for (const found of left.get('iptables rules') ?? []) {
+      const [, program = '', table = '', rule = ''] = /^(\S+) (\S+): -A (.*)$/.exec(found) ?? [];
+      if (rule === '') continue;
+      const words = (rule.match(/"(?:\\.|[^"])*"|\S+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, '$1'));
+      await execFile(op, program, ['-t', table, '-D', ...words]).catch(() => undefined);
+    }
+  }
+
+  /** Nothing is deleted while anything is mounted below: what is behind a mount may not be the test's own. */
+  async #unmountAll(): Promise<void> {
+    for (let turn = 0; turn < 5; turn++) {
+      const left = mountsBelow(await readMountinfo(), this.dir);
+      if (left.length === 0) return;
+      for (const { mountPoint } of left) await execFile(op, 'umount', ['-l', mountPoint]);
+    }
+    const left = mountsBelow(await readMountinfo(), this.dir).map(({ mountPoint }) => mountPoint);
+    if (left.length > 0) throw new Error(`still mounted, so nothing is deleted: ${left.join(', ')}`);
+  }
+}
