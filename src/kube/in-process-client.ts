@@ -1,7 +1,7 @@
 import { childSignal, raceSignal, type Op } from '../lib/abort.ts';
 import { canceled } from '../lib/errors.ts';
 import type { Clock } from '../lib/clock.ts';
-import type { KubeClient, ListOptions, ObjectKey, WatchOptions, WriteOptions } from './client.ts';
+import type { KubeClient, ListOptions, ObjectKey, WriteOptions } from './client.ts';
 import type { New, Resource, ResourceTypes } from './objects.ts';
 import { RESOURCES } from './resources.ts';
 import type { ApiRegistry, WriteResult } from './api/registry.ts';
@@ -59,7 +59,7 @@ export function inProcessClient(registry: ApiRegistry, clock: Clock): KubeClient
       const deleted = await raceSignal(registry.delete(resource, key, options), op.signal);
       return structuredClone(deleted) as ResourceTypes[R];
     },
-    watch: <R extends Resource>(op: Op, resource: R, options: WatchOptions = {}) => ({
+    watch: (op, resource, options = {}) => ({
       async *[Symbol.asyncIterator]() {
         using child = childSignal(op.signal);
         try {

@@ -71,10 +71,10 @@ export function successor(current: KubeObject, sent: New<KubeObject>, info: Reso
 
 /** The present object with another status. The same object if it has that status already. */
 export function withStatus(current: KubeObject, sent: New<KubeObject>): KubeObject {
-  const next = { ...current } as KubeObject & { status?: unknown };
+  const next = { ...current };
   const { status } = sent as { status?: unknown };
-  if (status === undefined) delete next.status;
-  else next.status = status as never;
+  if (status === undefined) Reflect.deleteProperty(next, 'status');
+  else Object.assign(next, { status });
   return isDeepStrictEqual(current, next) ? current : next;
 }
 

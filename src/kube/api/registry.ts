@@ -1,22 +1,17 @@
-import { randomInt } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../lib/clock.ts';
 import { isKind } from '../../lib/errors.ts';
 import { newUid } from '../../lib/ids.ts';
 import type { DeleteOptions, ListOptions, ObjectKey, Patch } from '../client.ts';
-import type { KubeObject, Namespace, New, ObjectList, Pod, Resource } from '../objects.ts';
-import { RESOURCES, type ResourceInfo } from '../resources.ts';
-import { apiError, objectConflict, objectInvalid, objectNotFound } from '../status-error.ts';
+import type { KubeObject, Namespace, New, ObjectList, Resource } from '../objects.ts';
 import { applyMerge } from '../patch/apply-merge.ts';
-import { jsonPatch } from '../patch/json-patch.ts';
-import { mergePatch } from '../patch/merge-patch.ts';
-import { strategicMerge } from '../patch/strategic-merge.ts';
-import { checkObject } from '../validate/check-object.ts';
-import { isRecord, type UnknownFields } from '../validate/check-shape.ts';
-import { applyDefaults, foldStringData } from '../validate/defaults.ts';
-import { renderIssue } from '../validate/issue.ts';
+import { RESOURCES, type ResourceInfo } from '../resources.ts';
+import { apiError, objectConflict, objectNotFound } from '../status-error.ts';
+import type { UnknownFields } from '../validate/check-shape.ts';
+import { generateName, MAX_NAME_TRIES } from './generate-name.ts';
+import { appliedFields, checkedObject, checkPrecondition, patchedObject, statusCarrier } from './incoming-object.ts';
 import type { Applied, Decision, ObjectStore, StoredObject } from './object-store.ts';
-import { decidePodDeletion } from './pod-strategy.ts';
+import { decidePodDeletion, secondsTimestamp } from './pod-strategy.ts';
 import { newborn, successor, withStatus } from './prepare-object.ts';
 import { selectorOf } from './selectors.ts';
 
@@ -89,14 +84,14 @@ export class ApiRegistry {
     request: WriteRequest = {},
   ): Promise<WriteResult> {
     const info = RESOURCES[resource];
-    const { object, warnings } = this.#checked(info, sent, namespace, request.unknownFields);
+    const { object, warnings } = checkedObject(info, sent, { namespace }, request.unknownFields);
     if (object.metadata.resourceVersion !== undefined && object.metadata.resourceVersion !== '') {
       throw apiError('BadRequest', 'resourceVersion should not be set on objects to be created');
     }
-    const { generateName = '' } = object.metadata;
+    const { generateName: prefix = '' } = object.metadata;
     const given = object.metadata.name ?? '';
     for (let tries = 1; ; tries++) {
-      const name = given === '' ? `${generateName.slice(0, 58)}${randomSuffix()}` : given;
+      const name = given === '' ? generateName(prefix) : given;
       const key = keyOf(info, object.metadata.namespace ?? namespace, name);
       try {
         const created = await this.#change(resource, key, request.dryRun === true, (current) => {
@@ -115,7 +110,7 @@ export class ApiRegistry {
 
   async replace(resource: Resource, key: ObjectKey, sent: unknown, request: WriteRequest = {}): Promise<WriteResult> {
     const info = RESOURCES[resource];
-    const { object, warnings } = this.#checked(info, sent, key.namespace, request.unknownFields, key.name);
+    const { object, warnings } = checkedObject(info, sent, key, request.unknownFields);
     const replaced = await this.#change(resource, key, request.dryRun === true, (current) =>
       this.#succeed(info, key, current, object),
     );
@@ -128,7 +123,7 @@ export class ApiRegistry {
     sent: unknown,
     request: WriteRequest = {},
   ): Promise<WriteResult> {
-    const object = this.#statusCarrier(RESOURCES[resource], sent, key);
+    const object = statusCarrier(RESOURCES[resource], sent, key);
     const replaced = await this.#change(resource, key, request.dryRun === true, (current) => {
       const stored = this.#present(resource, key, current, object);
       return putOrKeep(stored, withStatus(stored.object, object));
@@ -150,11 +145,11 @@ export class ApiRegistry {
       if (current === undefined) throw objectNotFound(resource, key.name);
       const merged = patchedObject(current.object, patch);
       if (request.subresource === 'status') {
-        const object = this.#statusCarrier(info, merged, key);
+        const object = statusCarrier(info, merged, key);
         this.#present(resource, key, current, object);
         return putOrKeep(current, withStatus(current.object, object));
       }
-      const checked = this.#checked(info, merged, key.namespace, request.unknownFields, key.name);
+      const checked = checkedObject(info, merged, key, request.unknownFields);
       warnings = checked.warnings;
       return this.#succeed(info, key, current, checked.object);
     });
@@ -167,22 +162,22 @@ export class ApiRegistry {
     { body, fieldManager }: Patch & { type: 'apply' },
     request: WriteRequest,
   ): Promise<WriteResult> {
-    const { warnings } = this.#checked(info, body, key.namespace, request.unknownFields, key.name);
-    const wanted = withoutServerFields(body);
-    let created = false;
+    const { warnings } = checkedObject(info, body, key, request.unknownFields);
+    const wanted = appliedFields(body);
+    const outcome = { created: false };
     const object = await this.#change(info.resource, key, request.dryRun === true, (current) => {
       const merged = applyMerge(current?.applied?.[fieldManager], wanted, current?.object);
-      const checked = this.#checked(info, merged, key.namespace, request.unknownFields, key.name);
+      const checked = checkedObject(info, merged, key, request.unknownFields);
       const applied: Applied = { ...current?.applied, [fieldManager]: wanted };
-      created = current === undefined;
+      outcome.created = current === undefined;
       if (current === undefined) return { ...this.#birth(info, key, checked.object), applied };
       const decision = this.#succeed(info, key, current, checked.object);
       if (decision.kind === 'put') return { ...decision, applied };
       // What was applied is remembered even if it changes nothing: the next apply is measured against it.
-      return isDeepStrictEqual(current.applied?.[fieldManager], wanted)
-        ? decision
-        : { kind: 'put', object: decision.object, applied };
+      const known = isDeepStrictEqual(current.applied?.[fieldManager], wanted);
+      return known ? decision : { kind: 'put', object: decision.object, applied };
     });
+    const { created } = outcome;
     return { object, warnings: created ? [...warnings, ...this.#placementWarnings(object)] : warnings, created };
   }
 
@@ -271,57 +266,6 @@ export class ApiRegistry {
     });
   }
 
-  /** The object as sent, valid and with its defaults. */
-  #checked(
-    info: ResourceInfo,
-    sent: unknown,
-    namespace: string | undefined,
-    unknownFields: UnknownFields | undefined,
-    name?: string,
-  ): { object: New<KubeObject>; warnings: readonly string[] } {
-    if (!isRecord(sent)) throw apiError('BadRequest', 'the body must be a Kubernetes object, that is a map of fields');
-    // Both are known from the URL, and typed clients leave them out.
-    const complete = { ...sent, apiVersion: sent['apiVersion'] ?? 'v1', kind: sent['kind'] ?? info.kind };
-    if (complete.kind !== info.kind) {
-      throw apiError(
-        'BadRequest',
-        `the object is a ${JSON.stringify(complete.kind)}, and this is where each ${info.kind} is kept`,
-      );
-    }
-    const { object, issues, warnings } = checkObject(complete, unknownFields);
-    const metadata = isRecord(object.metadata) ? object.metadata : {};
-    const called = typeof metadata.name === 'string' ? metadata.name : '';
-    if (issues.length > 0) throw objectInvalid(info.kind, called === '' ? (name ?? '') : called, issues);
-    if (name !== undefined && called !== name) {
-      throw apiError('BadRequest', `the name of the object (${called}) does not match the name on the URL (${name})`);
-    }
-    const own = object.metadata.namespace;
-    if (namespace !== undefined && own !== undefined && own !== '' && own !== namespace) {
-      throw apiError(
-        'BadRequest',
-        `the namespace of the provided object does not match the namespace sent on the request (${own}, ${namespace})`,
-      );
-    }
-    applyDefaults(object);
-    return { object, warnings: warnings.map(renderIssue) };
-  }
-
-  #statusCarrier(info: ResourceInfo, sent: unknown, key: ObjectKey): New<KubeObject> {
-    if (!info.hasStatus) throw apiError('NotFound', `${info.resource} have no status of their own`);
-    if (!isRecord(sent) || !isRecord(sent['metadata']))
-      throw apiError('BadRequest', 'the body must be a Kubernetes object');
-    const { metadata, status } = sent;
-    if (metadata['name'] !== undefined && metadata['name'] !== key.name) {
-      throw apiError(
-        'BadRequest',
-        `the name of the object (${String(metadata['name'])}) does not match the name on the URL (${key.name})`,
-      );
-    }
-    if (status !== undefined && status !== null && !isRecord(status))
-      throw apiError('BadRequest', 'status must be a map of fields');
-    return sent as unknown as New<KubeObject>;
-  }
-
   #birth(info: ResourceInfo, key: ObjectKey, object: New<KubeObject>): Decision & { kind: 'put' } {
     if (key.namespace !== undefined) {
       const namespace = this.#store.get('namespaces', { name: key.namespace })?.object;
@@ -374,7 +318,7 @@ export class ApiRegistry {
       );
     }
     if (namespace.metadata.deletionTimestamp !== undefined) return { kind: 'keep', object: namespace };
-    const deletionTimestamp = new Date(this.#clock.wallMs()).toISOString().replace(/\.\d+Z$/, 'Z');
+    const deletionTimestamp = secondsTimestamp(this.#clock.wallMs());
     return putOrKeep(current, {
       ...namespace,
       metadata: { ...namespace.metadata, deletionTimestamp },
@@ -384,20 +328,12 @@ export class ApiRegistry {
 
   #placementWarnings(object: KubeObject): string[] {
     if (object.kind !== 'Pod' || this.#nodeName === undefined) return [];
-    const { nodeName } = (object as Pod).spec;
+    const { nodeName } = object.spec;
     if (nodeName === undefined || nodeName === this.#nodeName) return [];
     return [
       `spec.nodeName: there is no node ${JSON.stringify(nodeName)} here (this one is ${JSON.stringify(this.#nodeName)}): the pod will not run`,
     ];
   }
-}
-
-const MAX_NAME_TRIES = 8;
-/** Kubernetes' alphabet for generated names: no vowels, so no words. */
-const NAME_ALPHABET = 'bcdfghjklmnpqrstvwxz2456789';
-
-function randomSuffix(): string {
-  return Array.from({ length: 5 }, () => NAME_ALPHABET[randomInt(NAME_ALPHABET.length)] ?? 'x').join('');
 }
 
 function keyOf(info: ResourceInfo, namespace: string | undefined, name: string): ObjectKey {
@@ -408,43 +344,4 @@ function keyOf(info: ResourceInfo, namespace: string | undefined, name: string):
 function putOrKeep(current: StoredObject, next: KubeObject): Decision {
   if (next === current.object) return { kind: 'keep', object: next };
   return { kind: 'put', object: next, ...(current.applied === undefined ? {} : { applied: current.applied }) };
-}
-
-function patchedObject(object: KubeObject, patch: Patch): unknown {
-  switch (patch.type) {
-    case 'merge':
-      return mergePatch(object, patch.body);
-    case 'json':
-      return jsonPatch(object, patch.body);
-    case 'strategic':
-    // Applying a status is merging it: what only one manager writes needs no memory.
-    case 'apply':
-      return strategicMerge(object, patch.body);
-  }
-}
-
-/** An exported object may be applied as it is: what only the API writes is nobody's wish. */
-function withoutServerFields(body: unknown): unknown {
-  if (!isRecord(body)) throw apiError('BadRequest', 'the body must be a Kubernetes object, that is a map of fields');
-  const rest = foldStringData({ ...body });
-  delete rest['status'];
-  if (!isRecord(rest['metadata'])) return rest;
-  const { name, namespace, labels, annotations, ownerReferences, finalizers } = rest['metadata'];
-  const metadata = Object.entries({ name, namespace, labels, annotations, ownerReferences, finalizers });
-  return { ...rest, metadata: Object.fromEntries(metadata.filter(([, value]) => value !== undefined)) };
-}
-
-function checkPrecondition(
-  resource: Resource,
-  key: ObjectKey,
-  what: string,
-  wanted: string | undefined,
-  found: string,
-): void {
-  if (wanted === undefined || wanted === '' || wanted === found) return;
-  throw objectConflict(
-    resource,
-    key.name,
-    `Precondition failed: ${what} in precondition: ${wanted}, ${what} in object meta: ${found}`,
-  );
 }

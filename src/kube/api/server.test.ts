@@ -1,3 +1,5 @@
+/* eslint-disable @typescript-eslint/no-unsafe-member-access, @typescript-eslint/no-unsafe-assignment, @typescript-eslint/no-unsafe-call --
+   answers of every shape are looked into here, and a field that is not there fails its test */
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import http from 'node:http';
@@ -16,7 +18,7 @@ interface Answer {
   readonly code: number;
   readonly headers: http.IncomingHttpHeaders;
   readonly text: string;
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- tests look into answers of every shape
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- see above
   readonly json: any;
 }
 

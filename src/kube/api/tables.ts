@@ -27,7 +27,7 @@ interface Column {
 
 interface TableKind {
   readonly columns: readonly Column[];
-  cells(object: KubeObject, wallMs: number): readonly (string | number)[];
+  readonly cells: (object: KubeObject, wallMs: number) => readonly (string | number)[];
 }
 
 const NAME: Column = { name: 'Name', format: 'name' };

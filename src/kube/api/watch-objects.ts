@@ -53,7 +53,7 @@ export function watchObjects(
   return iterate();
 
   async function* iterate(): AsyncGenerator<WatchEvent<KubeObject>, void, undefined> {
-    let bookmarkDue = false;
+    const bookmarks = { due: false };
     let timer = nextBookmark();
     try {
       for (const object of initial) yield { type: 'ADDED', object };
@@ -65,8 +65,8 @@ export function watchObjects(
           const seen = event.resource === resource ? asSeenBy(event, wanted) : undefined;
           if (seen !== undefined) yield seen;
         }
-        if (!bookmarkDue) continue;
-        bookmarkDue = false;
+        if (!bookmarks.due) continue;
+        bookmarks.due = false;
         timer = nextBookmark();
         // Nothing is queued, so all up to here has been sent.
         if (queue.isEmpty) yield bookmark(resource, registry.store.resourceVersion);
@@ -81,7 +81,7 @@ export function watchObjects(
     function nextBookmark(): { cancel(): void } {
       if (request.bookmarks !== true) return { cancel: () => undefined };
       return clock.after(BOOKMARK_EVERY_MS, () => {
-        bookmarkDue = true;
+        bookmarks.due = true;
         queue.wake();
       });
     }

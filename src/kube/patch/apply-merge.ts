@@ -32,8 +32,8 @@ export function applyMerge(before: unknown, wanted: unknown, live: unknown): unk
 function withdraw(before: unknown, live: unknown, field: string): unknown {
   const mergeKey = mergeKeyOf(field);
   if (Array.isArray(before) && Array.isArray(live) && mergeKey !== undefined) {
-    const gone = new Set(before.map((item: unknown) => keyOf(item, mergeKey)));
-    const rest = live.filter((item: unknown) => !gone.has(keyOf(item, mergeKey)));
+    const gone = before.map((item: unknown) => keyOf(item, mergeKey));
+    const rest = live.filter((item: unknown) => !gone.some((key) => isDeepStrictEqual(key, keyOf(item, mergeKey))));
     return rest.length === 0 ? undefined : rest;
   }
   if (!isRecord(before) || !isRecord(live)) return undefined;
@@ -61,6 +61,6 @@ function applyList(before: unknown, wanted: readonly unknown[], live: unknown, m
 /** Two ports may share a number under different protocols. */
 function keyOf(item: unknown, mergeKey: string): unknown {
   if (mergeKey === '' || !isRecord(item)) return item;
-  if (mergeKey === 'containerPort') return `${String(item[mergeKey])}/${String(item['protocol'] ?? 'TCP')}`;
+  if (mergeKey === 'containerPort') return [item[mergeKey], item['protocol'] ?? 'TCP'];
   return item[mergeKey];
 }

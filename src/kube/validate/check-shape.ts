@@ -161,7 +161,7 @@ class Walk {
     else if (this.#unknownFields === 'warn') this.warnings.push({ path, message });
   }
 
-  #wrongType(value: unknown, expected: string, path: FieldPath): undefined {
+  #wrongType(value: unknown, expected: string, path: FieldPath): unknown {
     const issue = invalid(path, value, `expected ${expected}, got ${typeName(value)}`);
     this.issues.push({ ...issue, reason: 'FieldValueTypeInvalid' });
     return undefined;

@@ -22,7 +22,10 @@ export function applyDefaults(object: New<KubeObject>): void {
 export function foldStringData<T extends object>(secret: T): T {
   const { data, stringData } = secret as { data?: Record<string, string>; stringData?: Record<string, string> };
   if (stringData === undefined) return secret;
-  const encoded = Object.entries(stringData).map(([key, value]) => [key, Buffer.from(value).toString('base64')]);
+  const encoded = Object.entries(stringData).map(([key, value]): [string, string] => [
+    key,
+    Buffer.from(value).toString('base64'),
+  ]);
   Reflect.deleteProperty(secret, 'stringData');
   return Object.assign(secret, { data: { ...data, ...Object.fromEntries(encoded) } });
 }

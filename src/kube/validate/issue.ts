@@ -46,7 +46,8 @@ const LONGEST_SHOWN = 80;
 
 /** The value as an error message shows it: JSON, cut short. */
 export function shown(value: unknown): string {
-  const text = typeof value === 'string' ? JSON.stringify(value) : (JSON.stringify(value) ?? String(value));
+  // JSON has no word for undefined, whatever its type says.
+  const text = (JSON.stringify(value) as string | undefined) ?? String(value);
   return text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
 }
 
