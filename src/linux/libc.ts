@@ -15,8 +15,7 @@ export interface CFunction<Args extends readonly unknown[]> {
 type Text = string | null;
 type Bytes = Uint8Array | null;
 
-const c = <Args extends readonly unknown[]>(signature: string): CFunction<Args> =>
-  library.func(signature) as unknown as CFunction<Args>;
+const c = <Args extends readonly unknown[]>(signature: string): CFunction<Args> => library.func(signature);
 
 export const SYS = {
   pidfd_send_signal: 424,

@@ -40,13 +40,13 @@ test('starts no more peers than allowed, serves the rest in turn, ends idle ones
     peers.map(({ posted }) => posted),
     [[1], [2]],
   );
-  peers[0]?.reply({ seq: 1, ok: true, value: 'one' });
+  peers[0]!.reply({ seq: 1, ok: true, value: 'one' });
   assert.equal(await results[0], 'one');
-  assert.deepEqual(peers[0]?.posted, [1, 3]);
-  peers[0]?.reply({ seq: 3, ok: false, error: { kind: 'NotFound', message: 'no', details: { errno: 'ENOENT' } } });
+  assert.deepEqual(peers[0]!.posted, [1, 3]);
+  peers[0]!.reply({ seq: 3, ok: false, error: { kind: 'NotFound', message: 'no', details: { errno: 'ENOENT' } } });
   await assert.rejects(results[2] as Promise<unknown>, { kind: 'NotFound' });
   await clock.advance(100);
-  assert.deepEqual([peers[0]?.killed, peers[1]?.killed], [true, false]);
+  assert.deepEqual([peers[0]!.killed, peers[1]!.killed], [true, false]);
   assert.equal(pool.size, 1);
   results[1]?.catch(() => undefined);
   pool.close();
@@ -60,9 +60,9 @@ test('a call that is given up frees its caller at once and its place in the pool
   const next = pool.call(op, 2);
   controller.abort(new Error('enough'));
   await assert.rejects(hung, /enough/);
-  assert.equal(peers[0]?.killed, true);
-  assert.deepEqual(peers[1]?.posted, [2]);
-  peers[1]?.reply({ seq: 2, ok: true, value: undefined });
+  assert.equal(peers[0]!.killed, true);
+  assert.deepEqual(peers[1]!.posted, [2]);
+  peers[1]!.reply({ seq: 2, ok: true, value: undefined });
   await next;
   pool.close();
 });
@@ -74,13 +74,13 @@ test('a peer is not killed under those who still wait for it', async () => {
   const other = pool.call(op, 2);
   controller.abort(new Error('enough'));
   await assert.rejects(hung);
-  assert.equal(peers[0]?.killed, false);
+  assert.equal(peers[0]!.killed, false);
   const third = pool.call(op, 3);
-  assert.deepEqual(peers[1]?.posted, [3]);
-  peers[0]?.reply({ seq: 2, ok: true, value: 'two' });
+  assert.deepEqual(peers[1]!.posted, [3]);
+  peers[0]!.reply({ seq: 2, ok: true, value: 'two' });
   assert.equal(await other, 'two');
-  assert.equal(peers[0]?.killed, true);
-  peers[1]?.reply({ seq: 3, ok: true, value: undefined });
+  assert.equal(peers[0]!.killed, true);
+  peers[1]!.reply({ seq: 3, ok: true, value: undefined });
   await third;
   pool.close();
 });
@@ -91,11 +91,11 @@ test('with leave, a peer comes back into service once it has answered', async ()
   const hung = pool.call({ ...op, signal: controller.signal }, 1);
   controller.abort(new Error('enough'));
   await assert.rejects(hung);
-  assert.equal(peers[0]?.killed, false);
-  peers[0]?.reply({ seq: 1, ok: true, value: undefined });
+  assert.equal(peers[0]!.killed, false);
+  peers[0]!.reply({ seq: 1, ok: true, value: undefined });
   const next = pool.call(op, 2);
-  assert.deepEqual(peers[0]?.posted, [1, 2]);
-  peers[0]?.end();
+  assert.deepEqual(peers[0]!.posted, [1, 2]);
+  peers[0]!.end();
   await assert.rejects(next, /ended unexpectedly/);
   pool.close();
 });

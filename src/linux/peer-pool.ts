@@ -228,7 +228,7 @@ export function processPeer(url: URL, threads: number): StartPeer {
     setRef(false);
     return {
       post: (request) => {
-        child.send(request as unknown as Serializable, (error) => {
+        child.send(request, (error) => {
           if (error !== null) onEnd();
         });
       },

@@ -27,8 +27,9 @@ test('this process, and a stranger with its pid', async () => {
   assert.equal(await isAlive({ ...identity, startTimeTicks: identity.startTimeTicks + 1 }), false);
   {
     using pidfd = openPidfd(identity);
-    assert.equal(pidfd?.signal(0), true);
-    assert.equal(pidfd?.exitStatus(), undefined);
+    assert.ok(pidfd !== undefined);
+    assert.equal(pidfd.signal(0), true);
+    assert.equal(pidfd.exitStatus(), undefined);
   }
   assert.equal(openPidfd({ ...identity, startTimeTicks: identity.startTimeTicks + 1 }), undefined);
   assert.equal(await processIdentity(0x3fffffff), undefined);

@@ -112,8 +112,8 @@ async function bench(t: TestContext): Promise<Bench> {
 
 const iptablesRules = (instance: string): string[] =>
   ['nat', 'filter'].flatMap((table) =>
-    (spawnSync('iptables', ['-w', '10', '-t', table, '-S'], { encoding: 'utf8' }).stdout ?? '')
-      .split('\n')
+    spawnSync('iptables', ['-w', '10', '-t', table, '-S'], { encoding: 'utf8' })
+      .stdout.split('\n')
       .filter((line) => line.includes(`"gantry ${instance}"`)),
   );
 
