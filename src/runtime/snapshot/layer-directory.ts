@@ -21,6 +21,8 @@ export interface LayerDirectoryDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly limits?: UnpackLimits;
+  /** Default: true. Without it a layer may be torn after a power cut: only for a root that does not outlive one. */
+  readonly durable?: boolean;
 }
 
 export interface LayerRequest {
@@ -66,6 +68,8 @@ export class LayerDirectory {
   readonly #unwanted = new Set<string>();
   /** diffId -> an unpack or remove under way. */
   readonly #busy = new Map<string, Promise<unknown>>();
+  /** Removals that nobody waits for. */
+  readonly #tidying = new Set<Promise<void>>();
 
   private constructor(deps: LayerDirectoryDeps) {
     this.#deps = deps;
@@ -73,7 +77,10 @@ export class LayerDirectory {
     this.#limits = deps.limits ?? DEFAULT_UNPACK_LIMITS;
   }
 
-  /** Finds the whole layers and removes what a crash has left half done. One bad directory is skipped, never fatal. */
+  /**
+   * Finds the whole layers; what a crash has left half done is removed in the background. One bad directory is skipped,
+   * never fatal.
+   */
   static async open(op: Op, deps: LayerDirectoryDeps): Promise<LayerDirectory> {
     const layers = new LayerDirectory(deps);
     await layers.#scan(op);
@@ -175,8 +182,13 @@ export class LayerDirectory {
     for (const [diffId, holders] of this.#holders) {
       if (!holders.delete(holder) || holders.size > 0) continue;
       this.#holders.delete(diffId);
-      if (this.#unwanted.has(diffId)) void this.#tidy(`layer ${diffId}`, (op) => this.remove(op, diffId));
+      if (this.#unwanted.has(diffId)) this.#later(`layer ${diffId}`, (op) => this.remove(op, diffId));
     }
+  }
+
+  /** Resolves when nothing is being removed in the background. */
+  async settled(): Promise<void> {
+    while (this.#tidying.size > 0) await Promise.all(this.#tidying);
   }
 
   /** A present layer is wanted again from now on. */
@@ -204,7 +216,8 @@ export class LayerDirectory {
     onProgress: ((bytes: number) => void) | undefined,
   ): Promise<LayerResult> {
     const staging = `${STAGING_PREFIX}${randomBytes(8).toString('hex')}`;
-    const job: LayerJob = { source, layers: this.#directory, staging, limits: this.#limits, expected };
+    const { durable = true } = this.#deps;
+    const job: LayerJob = { source, layers: this.#directory, staging, limits: this.#limits, durable, expected };
     let placed = false;
     try {
       const result = await this.#deps.thread.run(op, 'layer', job, onProgress);
@@ -250,6 +263,11 @@ export class LayerDirectory {
     await removeTree(this.#deps.remover, op, this.#directory, join(this.#directory, name));
   }
 
+  #later(what: string, fn: (op: Op) => Promise<void>): void {
+    const tidying = this.#tidy(what, fn).finally(() => this.#tidying.delete(tidying));
+    this.#tidying.add(tidying);
+  }
+
   async #tidy(what: string, fn: (op: Op) => Promise<void>): Promise<void> {
     const { log, clock } = this.#deps;
     try {
@@ -271,7 +289,7 @@ export class LayerDirectory {
     await Promise.all(
       names.map(async (name) => {
         if (name.startsWith(STAGING_PREFIX) || name.startsWith(REMOVED_PREFIX)) {
-          await this.#tidy(name, (own) => this.#removeEntry(own, name));
+          this.#later(name, (own) => this.#removeEntry(own, name));
         } else if (LAYER_NAME.test(name)) {
           await this.#adoptFound(op, name);
         }

@@ -277,6 +277,7 @@ export class Snapshots {
     await chmod(this.#directory, 0o700);
     await Promise.all(
       (await readdir(this.#directory)).map(async (name) => {
+        // A half-made snapshot is a few empty directories.
         if (name.startsWith(STAGING_PREFIX)) await this.#tidy(join(this.#directory, name));
         else if (ID.test(name)) await this.#holdFound(name);
       }),

@@ -23,7 +23,7 @@ import { needsRoot, openRoom, type Room } from './room.ts';
 const ALL_CAPABILITIES = Buffer.from('01000002ffffffff00000000ff00000000000000', 'hex');
 
 test('everything that an honest layer says is kept', needsRoot, async (t) => {
-  const room = await openRoom(t);
+  const room = await openRoom(t, { durable: true });
   const mtime = { seconds: 1_234_567_890, nanoseconds: 123_456_789 };
   const { diffId, sizeBytes, inodes } = await room.unpack(
     { type: 'directory', path: './', mode: 0o751, uid: 7, gid: 8, mtime },

@@ -51,6 +51,8 @@ export interface Room {
 export interface RoomOptions {
   readonly limits?: UnpackLimits;
   readonly overlayByLayer?: boolean;
+  /** Default: false, since one test unpacks hundreds of layers. */
+  readonly durable?: boolean;
 }
 
 export async function openRoom(t: TestContext, options: RoomOptions = {}): Promise<Room> {
@@ -59,7 +61,7 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   const outside = join(base, 'outside');
   makeSentinel(outside);
   const before = describeTree(outside);
-  const deps = { root, clock: systemClock, log: silentLog, limits: options.limits };
+  const deps = { root, clock: systemClock, log: silentLog, limits: options.limits, durable: options.durable ?? false };
   const thread = new SnapshotThread(deps);
   const remover = new SafeRemove(deps);
   const mounts = new Mounts({ clock: systemClock, overlayByLayer: options.overlayByLayer });
@@ -75,6 +77,7 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
     ...(await open()),
     reopen: async () => {
       Object.assign(room, await open());
+      await room.layers.settled();
     },
     unpackBytes: async (blob, diffId = diffIdOf(blob)) => {
       const source = join(base, `blob-${String(++blobs)}`);
@@ -85,6 +88,7 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
     layerNames: () => readdirSync(join(root, 'layers')).filter((name) => name !== '.empty'),
   };
   t.after(async () => {
+    await room.layers.settled();
     await thread.close();
     const after = describeTree(outside);
     const left = mountsBelow(await readMountinfo(), base);

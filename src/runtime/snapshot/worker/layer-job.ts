@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { fsyncSync, mkdirSync, writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { canceled, errnoOf, GantryError } from '../../../lib/errors.ts';
 import { fromNodeError } from '../../../linux/errno.ts';
@@ -86,9 +86,9 @@ function markerOf(tree: UnpackedTree, root: DirectoryAttributes | undefined): La
 function place(sys: FileSyscalls, job: LayerJob, staging: string, marker: LayerMarker): boolean {
   const layers = sys.openat2(AT_FDCWD, job.layers, { flags: O.DIRECTORY });
   try {
-    sys.syncfs(layers);
+    if (job.durable) sys.syncfs(layers);
     sys.renameat2(AT_FDCWD, staging, layers, layerName(marker.diffId), RENAME.NOREPLACE);
-    sys.syncfs(layers);
+    if (job.durable) fsyncSync(layers);
     return true;
   } catch (error) {
     if (errnoOf(error) === 'EEXIST') return false;

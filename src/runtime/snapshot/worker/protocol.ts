@@ -21,6 +21,8 @@ export interface LayerJob {
   /** The diffId that it must come to; undefined when whatever it is shall be. */
   readonly expected?: string;
   readonly limits: UnpackLimits;
+  /** On the disk before it gets its name. */
+  readonly durable: boolean;
 }
 
 export interface LayerJobResult {
