@@ -5,6 +5,7 @@ import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import { bundleFiles, socketName, socketsFit } from './bundle-files.ts';
 import { spawnConmon, type ConmonProcess, type SyncMessage } from './conmon.ts';
 import { deleteTask } from './delete-task.ts';
+import { forgetExitFile } from './exit-file.ts';
 import type { ProcessKey } from '../../linux/procfs.ts';
 import type { TaskContext } from './task-context.ts';
 import type { CreateTaskRequest, Task } from './task.ts';
@@ -129,6 +130,8 @@ async function undo(op: Op, context: TaskContext, request: CreateTaskRequest, er
         { force: true },
       ),
     );
+    // A monitor whose container was killed says 137: that was never this container's exit.
+    await forgetExitFile(context.exitsDir, request.id);
     return error;
   } catch (failure) {
     op.log.warn({ containerId: request.id, error: messageOf(failure) }, 'a failed create could not be undone');

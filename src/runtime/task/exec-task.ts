@@ -195,19 +195,23 @@ async function settled(context: TaskContext, promise: Promise<unknown>, longestM
 }
 
 async function cleanUp(op: Op, context: TaskContext, place: ExecPlace): Promise<void> {
+  await removeExecDir(op, context, place.dir);
+  // What the command has left in the background keeps its cgroup, which then goes with the container's own.
+  if ((await context.cgroups.procs(place.cgroup, true)).length === 0) await context.cgroups.remove(op, place.cgroup);
+}
+
+export async function removeExecDir(op: Op, context: TaskContext, dir: string): Promise<void> {
   for (let pauseMs = 1; ; pauseMs *= 2) {
     // Not by name: a runtime that was killed leaves half-written files.
-    for (const name of await readdir(place.dir)) await unlink(join(place.dir, name)).catch(ifMissing);
+    for (const name of await readdir(dir)) await unlink(join(dir, name)).catch(ifMissing);
     try {
-      await rmdir(place.dir);
-      break;
+      await rmdir(dir);
+      return;
     } catch (error) {
       if (errnoOf(error) !== 'ENOTEMPTY') throw error;
       await context.clock.sleep(pauseMs, op.signal);
     }
   }
-  // What the command has left in the background keeps its cgroup, which then goes with the container's own.
-  if ((await context.cgroups.procs(place.cgroup, true)).length === 0) await context.cgroups.remove(op, place.cgroup);
 }
 
 function ifMissing(error: unknown): void {

@@ -7,6 +7,7 @@ import { forgetExitFile, readExitFile } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
 import { reopenLog } from './reopen-log.ts';
 import { Slots } from './slots.ts';
+import { sweepExecs } from './sweep-execs.ts';
 import { taskContext, type TaskContext, type TaskServiceDeps } from './task-context.ts';
 import type { CreateTaskRequest, ExecOutcome, ExecRequest, Task } from './task.ts';
 
@@ -62,6 +63,11 @@ export class TaskService {
 
   exec(op: Op, task: Task, request: ExecRequest): Promise<ExecOutcome> {
     return execInTask(op, this.#context, task, request);
+  }
+
+  /** At start: ends what an earlier process was executing when it was killed. Says how many there were. */
+  sweepExecs(op: Op): Promise<number> {
+    return sweepExecs(op, this.#context);
   }
 
   reopenLog(op: Op, task: Task): Promise<void> {

@@ -1,4 +1,4 @@
-/** Creates and starts one task, says so on stdout, and waits to be killed. */
+/** Creates and starts one task, executes something in it if asked to, says so on stdout, and waits to be killed. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -11,7 +11,7 @@ import { TaskService } from '../../../src/runtime/task/task-service.ts';
 import type { CreateTaskRequest } from '../../../src/runtime/task/task.ts';
 import { op } from './task-fixture.ts';
 
-const [, , inputFile = ''] = process.argv;
+const [, , inputFile = '', ...execArgv] = process.argv;
 const { request, runtime, dir } = JSON.parse(await readFile(inputFile, 'utf8')) as {
   request: CreateTaskRequest;
   runtime: OciRuntimeLocation;
@@ -28,5 +28,6 @@ const service = new TaskService({
 });
 const task = await service.create(op, request);
 await service.start(op, task);
+if (execArgv.length > 0) void service.exec(op, task, { argv: execArgv });
 process.stdout.write(`${JSON.stringify(task)}\n`);
 setInterval(() => undefined, 1_000);

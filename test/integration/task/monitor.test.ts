@@ -1,12 +1,43 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { canceled, isKind } from '../../../src/lib/errors.ts';
 import type { Task } from '../../../src/runtime/task/task.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
+
+interface Elsewhere {
+  readonly maker: ChildProcess;
+  readonly task: Task;
+}
+
+/** The task of another process, which executes something in it if asked to. */
+async function makeElsewhere(
+  fixture: TaskFixture,
+  argv: readonly string[],
+  exec: readonly string[] = [],
+): Promise<Elsewhere> {
+  const request = await fixture.request({
+    argv,
+    spec: { mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
+  });
+  const input = join(fixture.dir, 'request.json');
+  await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
+  const program = new URL('./make-and-wait.ts', import.meta.url).pathname;
+  const maker = spawn(process.execPath, [program, input, ...exec], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const [line] = (await once(maker.stdout, 'data')) as [Buffer];
+  const task = JSON.parse(line.toString('utf8')) as Task;
+  fixture.tasks.push(task);
+  return { maker, task };
+}
+
+async function endNow(maker: ChildProcess): Promise<void> {
+  const ended = once(maker, 'exit');
+  maker.kill('SIGKILL');
+  await ended;
+}
 
 await test('monitor killed, then the process ends: told once, never with a made-up code', needsRoot, async () => {
   await using fixture = await TaskFixture.make();
@@ -114,27 +145,15 @@ await test('a create that hangs is given up on request and leaves nothing', need
 });
 
 await test(
-  'kill -9 of the process that made it: the container lives on, a later process has code and log',
+  'kill -9 of the process that made it: a later process has the code and the whole log',
   needsRoot,
   async () => {
     await using fixture = await TaskFixture.make();
-    const request = await fixture.request({
-      argv: ['sh', '-c', 'echo before; while [ ! -e /data/go ]; do sleep 0.05; done; echo after; exit 11'],
-      spec: { mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
-    });
-    const input = join(fixture.dir, 'request.json');
-    await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
-    const maker = spawn(process.execPath, [new URL('./make-and-wait.ts', import.meta.url).pathname, input], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const [line] = (await once(maker.stdout, 'data')) as [Buffer];
-    const task = JSON.parse(line.toString('utf8')) as Task;
-    fixture.tasks.push(task);
-    maker.kill('SIGKILL');
-    await once(maker, 'exit');
+    const script = 'echo before; while [ ! -e /data/go ]; do sleep 0.05; done; echo after; exit 11';
+    const { maker, task } = await makeElsewhere(fixture, ['sh', '-c', script]);
+    await endNow(maker);
     assert.equal((await fixture.processes.view(task.pid))?.startTimeTicks, task.startTimeTicks);
     fixture.arm(task);
-    await mkdir(`${fixture.dir}/logs`, { recursive: true });
     await writeFile(`${fixture.dir}/logs/go`, '');
     const status = await fixture.exit(task.id);
     assert.equal(status.kind === 'exited' && status.code, 11);
@@ -142,6 +161,22 @@ await test(
     await fixture.service.delete(op, task);
   },
 );
+
+await test('an exec cut off by kill -9 is ended by the next process', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const { maker, task } = await makeElsewhere(fixture, ['sleep', '100000'], ['sleep', '7777']);
+  await fixture.running(task, 'sleep 7777');
+  await endNow(maker);
+  assert.equal((await fixture.cgroups.procs(task.cgroupPath, true)).length, 2);
+  assert.equal(await fixture.service.sweepExecs(op), 1);
+  await until(
+    'it to be gone',
+    async () => (await fixture.cgroups.procs(task.cgroupPath, true)).length === 1 || undefined,
+  );
+  assert.equal(await fixture.service.sweepExecs(op), 0);
+  const { exitCode } = await fixture.service.exec(op, task, { argv: ['true'] });
+  assert.equal(exitCode, 0);
+});
 
 await test('a create cut off by kill -9: what it left is found by bundle folder alone', needsRoot, async () => {
   await using fixture = await TaskFixture.make();

@@ -1,0 +1,44 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf } from '../../lib/errors.ts';
+import { removeExecDir } from './exec-task.ts';
+import { findMakers } from './find-makers.ts';
+import type { TaskContext } from './task-context.ts';
+
+const SIGKILL = 9;
+
+/**
+ * Ends what an earlier process of this Gantry was executing when it was killed: nobody waits for it any more, and the next
+ * probe or hook would find it still there (FAILURES.md row 28). Only at start, before the first exec. Says how many there were.
+ */
+export async function sweepExecs(op: Op, context: TaskContext): Promise<number> {
+  const names = await readdir(context.execDir).catch((error: unknown) => {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  for (const name of names) {
+    const dir = join(context.execDir, name);
+    const cgroup = await cgroupOf(join(dir, 'pid'), name);
+    // The command itself is the monitor's child.
+    for (const maker of await findMakers(context.processes, { id: name, bundleDir: dir })) {
+      await context.processes.signal(maker, SIGKILL);
+    }
+    if (cgroup !== undefined) {
+      await context.cgroups.killAll(op, cgroup);
+      await context.cgroups.remove(op, cgroup);
+    }
+    await removeExecDir(op, context, dir);
+  }
+  return names.length;
+}
+
+/** Only the cgroup that carries the exec's own random name: the pid may be a stranger's by now. */
+async function cgroupOf(pidFile: string, name: string): Promise<string | undefined> {
+  const pid = Number((await readFile(pidFile, 'utf8').catch(() => '')).trim());
+  if (!Number.isSafeInteger(pid) || pid <= 0) return undefined;
+  const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8').catch(() => '')).split('\n');
+  // `4:memory:/path`; the path itself may hold colons.
+  const paths = lines.map((line) => line.split(':').slice(2).join(':'));
+  return paths.find((path) => path.endsWith(`/${name}`));
+}
