@@ -8,6 +8,8 @@ import { get } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { systemClock } from '../src/lib/clock.ts';
+import { silentLog } from '../src/lib/log.ts';
 import { makeBusyboxRootfs } from './busybox-rootfs.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -99,12 +101,8 @@ async function ensureImage(): Promise<void> {
 /** The temporary root filesystem is a plain copy with nothing mounted in it; it still goes the safe way. */
 async function removeDirectory(directory: string): Promise<void> {
   const { SafeRemove } = await import('../src/linux/safe-remove.ts');
-  const { silentLog } = await import('../src/lib/log.ts');
-  await using remover = new SafeRemove();
-  await remover.remove(
-    { signal: new AbortController().signal, log: silentLog },
-    { root: dirname(directory), path: directory },
-  );
+  const op = { signal: new AbortController().signal, log: silentLog };
+  await new SafeRemove({ clock: systemClock }).remove(op, { root: dirname(directory), path: directory });
 }
 
 async function showPage(): Promise<void> {
@@ -137,5 +135,5 @@ Next, try:
   bin/gantry logs hello -c writer -f        what the writer says
   bin/gantry exec hello -c writer -- ps     a command inside
   bin/gantry explain pod hello              what happened to the pod so far, and why
-  bin/gantry delete -f examples/hello.yaml   end it, and see that nothing is left
+  bin/gantry delete -f examples/hello.yaml  end it, and see that nothing is left
   npm stop                                  end everything, then gantryd`);

@@ -16,6 +16,7 @@ import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { lockFile } from '../linux/file-lock.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { writeFileAtomic } from '../lib/atomic-file.ts';
+import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
 import { createRuntime } from '../runtime/main.ts';
 import type { GantryConfig } from './config.ts';
 import { gantryExtensions } from './extensions.ts';
@@ -73,7 +74,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
           defaultNetwork: !config.runtimeOnly,
           version,
         },
-        { clock, log, journal, store, credentialFiles: credentialFiles(process.env), env: process.env },
+        { clock, log, journal, store, credentialFiles: credentialFilePaths(process.env, homedir()), env: process.env },
       ),
       (part) => part.close(),
     );
@@ -185,16 +186,4 @@ async function openDatabase(store: StoreThread, log: Log, path: string, schema: 
 async function writePidFile(path: string): Promise<void> {
   const self = await processIdentity(process.pid);
   await writeFileAtomic(path, `${process.pid} ${self?.startTimeTicks ?? 0}\n`, { sync: false, mode: 0o644 });
-}
-
-/** Where registry credentials are looked for, the first match wins (docker's and containers' conventions). */
-function credentialFiles(env: Readonly<Record<string, string | undefined>>): string[] {
-  const home = env['HOME'] ?? homedir();
-  return [
-    ...(env['REGISTRY_AUTH_FILE'] === undefined ? [] : [env['REGISTRY_AUTH_FILE']]),
-    ...(env['XDG_RUNTIME_DIR'] === undefined ? [] : [join(env['XDG_RUNTIME_DIR'], 'containers/auth.json')]),
-    '/run/containers/0/auth.json',
-    join(home, '.config/containers/auth.json'),
-    join(env['DOCKER_CONFIG'] ?? join(home, '.docker'), 'config.json'),
-  ];
 }

@@ -74,7 +74,7 @@ async function* withProgress(
     for (const event of events) {
       yield {
         kind: 'progress',
-        item: event.layer,
+        item: /^sha256:0+$/.test(event.layer) ? 'root filesystem' : event.layer,
         status: event.state,
         doneBytes: event.bytes,
         totalBytes: event.totalBytes,

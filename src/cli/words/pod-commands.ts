@@ -68,7 +68,6 @@ export function addPodCommands(program: Command, host: ProgramHost, run: Run): v
     .option('-i, --stdin', 'pass stdin on (comes with streaming)')
     .option('-t, --tty', 'with a terminal (comes with streaming)')
     .option('--timeout <duration>', 'kill it after this time')
-    .passThroughOptions()
     .action(
       (
         pod: string,
