@@ -54,6 +54,7 @@ export const libc = {
   fsmount: c<[number, number, number, number]>(
     'long syscall(long number, int fd, unsigned int flags, unsigned int attributes)',
   ),
+  pipe2: c<[Bytes, number]>('int pipe2(void *fds, int flags)'),
   pidfdOpen: c<[number, number, number]>('long syscall(long number, int pid, unsigned int flags)'),
   pidfdSendSignal: c<[number, number, number, null, number]>(
     'long syscall(long number, int pidfd, int signal, const void *info, unsigned int flags)',

@@ -1,4 +1,4 @@
-import { fork, type Serializable } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import type { Op } from '../lib/abort.ts';

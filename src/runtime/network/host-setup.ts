@@ -1,4 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { networkInterfaces } from 'node:os';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { unavailable } from '../../lib/errors.ts';
@@ -9,7 +10,7 @@ import { bridgePorts, deleteBridge, listBridges } from '../../linux/network-inte
 import { bridgeName, instanceSeed, type DefaultNetwork } from './default-network.ts';
 import { describeRule, forwardRules, Iptables, masqueradeRule, type IptablesRule } from './iptables.ts';
 import { portmapChainsExist, removePortmapChains } from './portmap-chains.ts';
-import { chooseSubnet, formatSubnet, parseFibTrie } from './subnet.ts';
+import { chooseSubnet, formatSubnet, parseFibTrie, parseSubnet, type Subnet } from './subnet.ts';
 
 export interface HostSetupDeps {
   readonly clock: Clock;
@@ -24,6 +25,7 @@ const STEP_TIMEOUT_MS = 60_000;
 // Rules are looked for again before a pod is connected, but not for each pod of a burst.
 const LOOK_AGAIN_MS = 5_000;
 const USUAL_MTU = 1500;
+const [PORT_LOOKS, PORT_LOOK_EVERY_MS] = [50, 100];
 
 /**
  * What the default network needs on the host beside CNI: the bridge's subnet, one masquerade rule, forwarding. All of it is
@@ -55,8 +57,7 @@ export class HostSetup {
   get releasers(): Releasers {
     return {
       'cni-bridge': async (_op, { key }) => {
-        const ports = await bridgePorts(key);
-        if (ports === undefined) return;
+        const ports = await this.#portsLeft(key);
         if (ports.length > 0) throw unavailable(`bridge ${key} is in use by ${ports.join(', ')}`);
         await deleteBridge(key);
       },
@@ -77,8 +78,7 @@ export class HostSetup {
     return this.#inLane('choose a subnet', async () => {
       const inUse = this.current();
       if (inUse !== undefined) return inUse;
-      const taken = parseFibTrie(await readFile('/proc/net/fib_trie', 'utf8'));
-      const subnet = chooseSubnet(taken, instanceSeed(this.#instance));
+      const subnet = subnetOfBridge(bridgeName(this.#instance)) ?? (await this.#freeSubnet());
       if (subnet === undefined) {
         throw unavailable(
           'every private network is routed on this host: give the pods one by a configuration in the CNI folder',
@@ -93,6 +93,11 @@ export class HostSetup {
       await this.#intendBridge(network);
       return network;
     });
+  }
+
+  async #freeSubnet(): Promise<Subnet | undefined> {
+    const taken = parseFibTrie(await readFile('/proc/net/fib_trie', 'utf8'));
+    return chooseSubnet(taken, instanceSeed(this.#instance));
   }
 
   /** The network that the ledger says is in use. */
@@ -166,6 +171,15 @@ export class HostSetup {
     await this.#ledger.acquire(this.owner, entry, () => writeFile(IP_FORWARD, '1'));
   }
 
+  /** A pod's end of the bridge goes when the kernel gets round to taking its namespace apart. */
+  async #portsLeft(bridge: string): Promise<string[]> {
+    for (let rest = PORT_LOOKS; ; rest--) {
+      const ports = (await bridgePorts(bridge)) ?? [];
+      if (ports.length === 0 || rest === 0) return ports;
+      await this.#clock.sleep(PORT_LOOK_EVERY_MS);
+    }
+  }
+
   /** Another bridge may by now rely on what we switched on: then it stays on. */
   async #restoreForwarding(file: string, before: string): Promise<void> {
     const others = (await listBridges()).filter((name) => name !== bridgeName(this.#instance));
@@ -179,6 +193,12 @@ export class HostSetup {
   #inLane<T>(name: string, run: () => Promise<T>): Promise<T> {
     return this.#lane.enqueue({ name, timeoutMs: STEP_TIMEOUT_MS, run });
   }
+}
+
+/** A bridge with this instance's name is ours even if the ledger was lost: what it has is gone on with. */
+function subnetOfBridge(bridge: string): Subnet | undefined {
+  const address = networkInterfaces()[bridge]?.find(({ family }) => family === 'IPv4');
+  return address?.cidr == null ? undefined : parseSubnet(address.cidr);
 }
 
 /** Of the interface that the default route goes through: a larger one on the bridge would lose big packets. */
