@@ -62,6 +62,8 @@ async function forgetSandbox(op: Op, rt: RuntimeContext, id: string): Promise<vo
   if (record === undefined) return;
   const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  rt.exits.letGo(id);
+  await rt.tasks.forgetExit(id);
   await rt.sandboxes.remove(id);
   rt.sandboxNames.release(record.meta.facts.name, id);
   rt.answered.delete(id);

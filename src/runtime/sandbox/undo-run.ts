@@ -28,6 +28,8 @@ export async function undoRun(rt: RuntimeContext, id: string, error: unknown): P
 export async function rollBackSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  rt.exits.letGo(id);
+  await rt.tasks.forgetExit(id);
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
   await rt.sandboxes.remove(id);

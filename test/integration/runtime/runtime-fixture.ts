@@ -22,12 +22,18 @@ export const IMAGE = 'localhost/busybox:test';
 const log = process.env['GANTRY_TEST_LOG'] === undefined ? silentLog : createLog('debug');
 export const op: Op = { signal: new AbortController().signal, log };
 
-interface Opened {
+/** Where a runtime keeps its things. */
+export type Places = Pick<
+  TempRoot,
+  'data' | 'state' | 'netnsDir' | 'instance' | 'cgroupParent' | 'cniConfDir' | 'registryConfigDir' | 'criSocket'
+>;
+
+export interface Opened {
   readonly runtime: Runtime;
   close(): Promise<void>;
 }
 
-export async function openRuntime(root: TempRoot): Promise<Opened> {
+export async function openRuntime(root: Places): Promise<Opened> {
   const store = new StoreThread();
   const { db } = await store.open({ path: join(root.data, 'journal.db'), schema: JOURNAL_SCHEMA, durable: true });
   const journal = await Journal.open(db, systemClock, await bootId(), log);
