@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -6,7 +6,8 @@ import { errnoOf, internal, invalidArgument, notFound, unavailable } from '../li
 import type { CgroupHost } from './cgroup-host.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
 import { fromNodeError } from './errno.ts';
-import { processIdentity, wchan } from './procfs.ts';
+import { describeProcesses } from './procfs.ts';
+import { childrenOf, deepestFirst, inheritCpuset, readCgroupFile, words, writeCgroupFile } from './cgroup-files.ts';
 
 export { detectCgroups, type CgroupHost } from './cgroup-host.ts';
 export type { CgroupResources } from './cgroup-resources.ts';
@@ -63,7 +64,7 @@ export class Cgroups {
         throw fromNodeError(error, `make cgroup ${place.directory}`);
       });
       if (place.controllers.includes('cpuset') && place.root !== this.#host.unified?.mountPoint) {
-        await inheritCpuset(place);
+        await inheritCpuset(place.root, place.directory);
       }
     }
     await this.setResources(path, resources);
@@ -73,7 +74,7 @@ export class Cgroups {
     for (const { controller, file, value } of resourceWrites(this.#host.mode, resources)) {
       const place = this.#place(path, controller);
       // A controller that this kernel lacks was reported by detectCgroups.
-      if (place !== undefined) await write(join(place.directory, file), value);
+      if (place !== undefined) await writeCgroupFile(join(place.directory, file), value);
     }
   }
 
@@ -81,6 +82,15 @@ export class Cgroups {
   async exists(path: string): Promise<boolean> {
     for (const place of this.#places(path)) if ((await childrenOf(place.directory)) !== undefined) return true;
     return false;
+  }
+
+  /** Names of the cgroups directly below, over all trees. Empty when it is not there. */
+  async children(path: string): Promise<string[]> {
+    const names = new Set<string>();
+    for (const place of this.#places(path)) {
+      for (const child of (await childrenOf(place.directory)) ?? []) names.add(basename(child));
+    }
+    return [...names].sort();
   }
 
   /** Takes the cgroup and all below it away. Kills nothing: Unavailable, with `details.pids`, while processes are in it. */
@@ -101,7 +111,10 @@ export class Cgroups {
       if (busy === undefined) return;
       const pids = await this.procs(path, true);
       if (pids.length > 0 || attempt >= RMDIR_ATTEMPTS) {
-        throw unavailable(`cgroup ${path} is busy: ${await describe(pids)}`, { cause: busy, details: { pids, path } });
+        throw unavailable(`cgroup ${path} is busy: ${await describeProcesses(pids)}`, {
+          cause: busy,
+          details: { pids, path },
+        });
       }
       await this.#clock.sleep(RMDIR_PAUSE_MS, op.signal);
     }
@@ -112,7 +125,7 @@ export class Cgroups {
     const pids = new Set<number>();
     for (const place of this.#places(path)) {
       for (const directory of recursive ? await deepestFirst(place.directory) : [place.directory]) {
-        const text = await read(join(directory, 'cgroup.procs'));
+        const text = await readCgroupFile(join(directory, 'cgroup.procs'));
         // 0: a process of a pid namespace that we cannot see into.
         for (const line of text?.split('\n') ?? []) if (Number(line) > 0) pids.add(Number(line));
       }
@@ -136,7 +149,7 @@ export class Cgroups {
       } catch (error) {
         const left = await this.procs(path, true);
         if (left.length === 0) return;
-        op.log.warn({ cgroup: path, left: await describe(left) }, 'processes outlived SIGKILL');
+        op.log.warn({ cgroup: path, left: await describeProcesses(left) }, 'processes outlived SIGKILL');
         throw error;
       }
       pauseMs = Math.min(pauseMs * 2, KILL_PAUSE_MAX_MS);
@@ -158,7 +171,7 @@ export class Cgroups {
   async isFrozen(path: string): Promise<boolean> {
     const freezer = this.#freezer(path);
     if (freezer === undefined) return false;
-    const text = await read(
+    const text = await readCgroupFile(
       freezer.v2 ? join(freezer.directory, 'cgroup.events') : join(freezer.directory, 'freezer.state'),
     );
     return freezer.v2 ? /^frozen 1$/m.test(text ?? '') : text?.trim() === 'FROZEN';
@@ -168,14 +181,14 @@ export class Cgroups {
   async oomKillCount(path: string): Promise<number> {
     const place = this.#place(path, 'memory');
     const file = this.#host.mode === 'v2' ? 'memory.events' : 'memory.oom_control';
-    const text = place === undefined ? undefined : await read(join(place.directory, file));
+    const text = place === undefined ? undefined : await readCgroupFile(join(place.directory, file));
     if (text === undefined) throw notFound(`cgroup ${path}: no such memory cgroup`);
     return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? '0');
   }
 
   /** Puts a process into the (existing) cgroup in every tree. NotFound when the process or the cgroup is gone. */
   async moveProcess(path: string, pid: number): Promise<void> {
-    for (const place of this.#places(path)) await write(join(place.directory, 'cgroup.procs'), String(pid));
+    for (const place of this.#places(path)) await writeCgroupFile(join(place.directory, 'cgroup.procs'), String(pid));
   }
 
   async joinSelf(path: string): Promise<void> {
@@ -255,8 +268,8 @@ export class Cgroups {
     if (directory.length < place.root.length) return;
     if (directory !== place.root) await this.#enableDown(place, dirname(directory));
     await mkdir(directory, { recursive: true });
-    const offered = words(await read(join(directory, 'cgroup.controllers')));
-    const enabled = words(await read(join(directory, 'cgroup.subtree_control')));
+    const offered = words(await readCgroupFile(join(directory, 'cgroup.controllers')));
+    const enabled = words(await readCgroupFile(join(directory, 'cgroup.subtree_control')));
     for (const controller of offered) {
       if (enabled.includes(controller)) continue;
       // One that cannot be handed down (cpu with real-time processes about) must not take the others with it.
@@ -272,74 +285,4 @@ function cgroupPath(path: string): string {
     throw invalidArgument(`${path}: not a cgroup path of ours`);
   }
   return clean.replace(/\/+$/, '');
-}
-
-/** A v1 cpuset starts empty, and an empty one takes no process: fill it from its parent, top-down. */
-async function inheritCpuset({ root, directory }: Place): Promise<void> {
-  const below = directory.slice(root.length).split('/').filter(Boolean);
-  let parent = root;
-  for (const name of below) {
-    const child = join(parent, name);
-    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
-      const own = (await read(join(child, file)))?.trim();
-      if (own !== '') continue;
-      await write(join(child, file), (await read(join(parent, file)))?.trim() ?? '');
-    }
-    parent = child;
-  }
-}
-
-async function childrenOf(directory: string): Promise<string[] | undefined> {
-  try {
-    const entries = await readdir(directory, { withFileTypes: true });
-    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENODEV') return undefined;
-    throw fromNodeError(error, `read cgroup ${basename(directory)}`);
-  }
-}
-
-/** The directory and all below it; empty when it is not there. */
-async function deepestFirst(directory: string): Promise<string[]> {
-  const children = await childrenOf(directory);
-  if (children === undefined) return [];
-  const below: string[] = [];
-  for (const child of children) below.push(...(await deepestFirst(child)));
-  return [...below, directory];
-}
-
-async function read(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (['ENOENT', 'ENODEV', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) return undefined;
-    throw fromNodeError(error, `read ${path}`);
-  }
-}
-
-async function write(path: string, value: string): Promise<void> {
-  try {
-    await writeFile(path, value, { flag: 'r+' });
-  } catch (error) {
-    throw fromNodeError(error, `write ${value} to ${path}`);
-  }
-}
-
-function words(text: string | undefined): string[] {
-  return (text ?? '').trim().split(/\s+/).filter(Boolean);
-}
-
-/** `pid 17 (sleep, state D in nfs_wait)`: for messages. */
-async function describe(pids: readonly number[]): Promise<string> {
-  const parts: string[] = [];
-  for (const pid of pids.slice(0, 5)) {
-    const identity = await processIdentity(pid);
-    const where = await wchan(pid);
-    if (identity === undefined) continue;
-    parts.push(
-      `pid ${String(pid)} (${identity.comm}, state ${identity.state}${where === undefined ? '' : ` in ${where}`})`,
-    );
-  }
-  if (pids.length > 5) parts.push(`and ${String(pids.length - 5)} more`);
-  return parts.length === 0 ? 'no process to be seen' : parts.join(', ');
 }

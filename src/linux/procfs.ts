@@ -84,6 +84,21 @@ export async function listPids(): Promise<number[]> {
   return (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
 }
 
+/** `pid 17 (sleep, state D in nfs_wait)`, for messages. Those that are gone are left out. */
+export async function describeProcesses(pids: readonly number[]): Promise<string> {
+  const parts: string[] = [];
+  for (const pid of pids.slice(0, 5)) {
+    const identity = await processIdentity(pid);
+    const where = await wchan(pid);
+    if (identity === undefined) continue;
+    parts.push(
+      `pid ${String(pid)} (${identity.comm}, state ${identity.state}${where === undefined ? '' : ` in ${where}`})`,
+    );
+  }
+  if (pids.length > 5) parts.push(`and ${String(pids.length - 5)} more`);
+  return parts.length === 0 ? 'no process to be seen' : parts.join(', ');
+}
+
 export type NamespaceKind = 'cgroup' | 'ipc' | 'mnt' | 'net' | 'pid' | 'user' | 'uts';
 
 /** The inode that names a process's namespace. Undefined when the process is gone. */

@@ -1,0 +1,59 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { errnoOf } from '../lib/errors.ts';
+import { fromNodeError } from './errno.ts';
+
+/** A v1 cpuset starts empty, and an empty one takes no process: fill it from its parent, top-down. */
+export async function inheritCpuset(root: string, directory: string): Promise<void> {
+  const below = directory.slice(root.length).split('/').filter(Boolean);
+  let parent = root;
+  for (const name of below) {
+    const child = join(parent, name);
+    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+      const own = (await readCgroupFile(join(child, file)))?.trim();
+      if (own !== '') continue;
+      await writeCgroupFile(join(child, file), (await readCgroupFile(join(parent, file)))?.trim() ?? '');
+    }
+    parent = child;
+  }
+}
+
+export async function childrenOf(directory: string): Promise<string[] | undefined> {
+  try {
+    const entries = await readdir(directory, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map((entry) => join(directory, entry.name));
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENODEV') return undefined;
+    throw fromNodeError(error, `read cgroup ${basename(directory)}`);
+  }
+}
+
+/** The directory and all below it; empty when it is not there. */
+export async function deepestFirst(directory: string): Promise<string[]> {
+  const children = await childrenOf(directory);
+  if (children === undefined) return [];
+  const below: string[] = [];
+  for (const child of children) below.push(...(await deepestFirst(child)));
+  return [...below, directory];
+}
+
+export async function readCgroupFile(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (['ENOENT', 'ENODEV', 'EOPNOTSUPP'].includes(errnoOf(error) ?? '')) return undefined;
+    throw fromNodeError(error, `read ${path}`);
+  }
+}
+
+export async function writeCgroupFile(path: string, value: string): Promise<void> {
+  try {
+    await writeFile(path, value, { flag: 'r+' });
+  } catch (error) {
+    throw fromNodeError(error, `write ${value} to ${path}`);
+  }
+}
+
+export function words(text: string | undefined): string[] {
+  return (text ?? '').trim().split(/\s+/).filter(Boolean);
+}
