@@ -7,37 +7,20 @@ import type * as meta from 'kubernetes-types/meta/v1.js';
  */
 
 export type {
-  Capabilities,
-  ConfigMapVolumeSource,
-  ContainerPort,
   ContainerState,
-  ContainerStateRunning,
-  ContainerStateTerminated,
-  ContainerStateWaiting,
   EmptyDirVolumeSource,
-  EnvFromSource,
   EnvVar,
   EnvVarSource,
-  EventSource,
   HostAlias,
-  HostPathVolumeSource,
   KeyToPath,
-  NodeAddress,
   NodeCondition,
-  NodeStatus,
-  NodeSystemInfo,
   ObjectReference,
   PodCondition,
-  PodDNSConfig,
-  PodSecurityContext,
-  ResourceRequirements,
-  SeccompProfile,
-  SecretVolumeSource,
   SecurityContext,
   Volume,
   VolumeMount,
 } from 'kubernetes-types/core/v1.js';
-export type { ListMeta, OwnerReference, Status, StatusCause, StatusDetails } from 'kubernetes-types/meta/v1.js';
+export type { Status, StatusCause, StatusDetails } from 'kubernetes-types/meta/v1.js';
 
 type ServerFilled =
   | 'name'

@@ -74,14 +74,6 @@ export function isResource(name: string): name is Resource {
   return Object.hasOwn(RESOURCES, name);
 }
 
-/** By any name that kubectl takes: `pods`, `pod`, `po`, `Pod`. */
-export function findResource(word: string): ResourceInfo | undefined {
-  const lower = word.toLowerCase();
-  return Object.values(RESOURCES).find(
-    (info) => info.resource === lower || info.singular === lower || info.shortNames.includes(lower),
-  );
-}
-
 export function resourceOfKind(kind: string): ResourceInfo | undefined {
   return Object.values(RESOURCES).find((info) => info.kind === kind);
 }

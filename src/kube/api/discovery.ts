@@ -38,6 +38,34 @@ export const coreResources = {
   }),
 };
 
+export const openApiIndex = { paths: { 'api/v1': { serverRelativeURL: '/openapi/v3/api/v1' } } };
+
+const patchParameters = ['dryRun', 'fieldManager', 'fieldValidation', 'force'].map((name) => ({
+  name,
+  in: 'query',
+  schema: { type: 'string' },
+}));
+
+/** Just enough OpenAPI for kubectl to see that the server checks fields itself, so that it need not (and cannot) do so. */
+export const openApiCore = {
+  openapi: '3.0.0',
+  info: { title: 'Gantry', version: `v1.${KUBERNETES_MINOR}.0` },
+  paths: Object.fromEntries(
+    Object.values(RESOURCES).map(({ resource, kind, namespaced }) => [
+      `/api/v1/${namespaced ? 'namespaces/{namespace}/' : ''}${resource}/{name}`,
+      {
+        patch: {
+          parameters: patchParameters,
+          responses: { 200: { description: 'OK' } },
+          'x-kubernetes-action': 'patch',
+          'x-kubernetes-group-version-kind': { group: '', kind, version: 'v1' },
+        },
+      },
+    ]),
+  ),
+  components: { schemas: {} },
+};
+
 export function versionInfo(gantryVersion: string): Record<string, string> {
   return {
     major: '1',

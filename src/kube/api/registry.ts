@@ -110,10 +110,13 @@ export class ApiRegistry {
 
   async replace(resource: Resource, key: ObjectKey, sent: unknown, request: WriteRequest = {}): Promise<WriteResult> {
     const info = RESOURCES[resource];
-    const { object, warnings } = checkedObject(info, sent, key, request.unknownFields);
-    const replaced = await this.#change(resource, key, request.dryRun === true, (current) =>
-      this.#succeed(info, key, current, object),
-    );
+    const checked = checkedObject(info, sent, key, request.unknownFields);
+    let warnings: readonly string[] = [];
+    const replaced = await this.#change(resource, key, request.dryRun === true, (current) => {
+      const decision = this.#succeed(info, key, current, checked.object);
+      warnings = newWarnings(info, current, checked.warnings);
+      return decision;
+    });
     return { object: replaced, warnings, created: false };
   }
 
@@ -138,8 +141,9 @@ export class ApiRegistry {
     request: WriteRequest & { readonly subresource?: 'status' } = {},
   ): Promise<WriteResult> {
     const info = RESOURCES[resource];
-    if (patch.type === 'apply' && request.subresource === undefined)
+    if (patch.type === 'apply' && request.subresource === undefined) {
       return await this.#apply(info, key, patch, request);
+    }
     let warnings: readonly string[] = [];
     const patched = await this.#change(resource, key, request.dryRun === true, (current) => {
       if (current === undefined) throw objectNotFound(resource, key.name);
@@ -150,7 +154,7 @@ export class ApiRegistry {
         return putOrKeep(current, withStatus(current.object, object));
       }
       const checked = checkedObject(info, merged, key, request.unknownFields);
-      warnings = checked.warnings;
+      warnings = newWarnings(info, current, checked.warnings);
       return this.#succeed(info, key, current, checked.object);
     });
     return { object: patched, warnings, created: false };
@@ -162,12 +166,13 @@ export class ApiRegistry {
     { body, fieldManager }: Patch & { type: 'apply' },
     request: WriteRequest,
   ): Promise<WriteResult> {
-    const { warnings } = checkedObject(info, body, key, request.unknownFields);
     const wanted = appliedFields(body);
+    let warnings: readonly string[] = [];
     const outcome = { created: false };
     const object = await this.#change(info.resource, key, request.dryRun === true, (current) => {
       const merged = applyMerge(current?.applied?.[fieldManager], wanted, current?.object);
       const checked = checkedObject(info, merged, key, request.unknownFields);
+      ({ warnings } = checked);
       const applied: Applied = { ...current?.applied, [fieldManager]: wanted };
       outcome.created = current === undefined;
       if (current === undefined) return { ...this.#birth(info, key, checked.object), applied };
@@ -339,6 +344,17 @@ export class ApiRegistry {
 function keyOf(info: ResourceInfo, namespace: string | undefined, name: string): ObjectKey {
   if (!info.namespaced) return { name };
   return { namespace: namespace === undefined || namespace === '' ? 'default' : namespace, name };
+}
+
+/** Those that the object as it was did not give reason for: who sets a label need not hear of the node selector again. */
+function newWarnings(
+  info: ResourceInfo,
+  current: StoredObject | undefined,
+  warnings: readonly string[],
+): readonly string[] {
+  if (warnings.length === 0 || current === undefined) return warnings;
+  const known = checkedObject(info, current.object, {}, 'warn').warnings;
+  return warnings.filter((warning) => !known.includes(warning));
 }
 
 function putOrKeep(current: StoredObject, next: KubeObject): Decision {

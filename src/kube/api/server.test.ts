@@ -178,6 +178,11 @@ describe('the API over a socket', () => {
         'nodes/status',
       ],
     );
+    const { paths } = (await ask('GET', '/openapi/v3')).json as {
+      paths: Record<string, { serverRelativeURL: string }>;
+    };
+    const core = (await ask('GET', paths['api/v1']?.serverRelativeURL ?? '')).text;
+    assert.match(core, /"fieldValidation".*"kind":"Pod"/, 'kubectl leaves the checking of fields to us');
     assert.equal((await ask('POST', '/version')).code, 405);
   });
 
@@ -192,7 +197,7 @@ describe('the API over a socket', () => {
       `${POD_PATH}/x/y`,
       `${POD_PATH}/x/status/y`,
       '/gantry/v1/x',
-      '/openapi/v3',
+      '/openapi/v2',
     ]) {
       const { code, json } = await ask('GET', url);
       assert.deepEqual(
@@ -383,6 +388,9 @@ describe('the API over a socket', () => {
     const status = await kube.replaceStatus(op, 'pods', { ...pod, status: { phase: 'Running' } });
     assert.equal(status.status?.phase, 'Running');
     const labels = { 'a.b/c': 'd' };
+    warnings.length = 0;
+    await kube.patch(op, 'pods', pod.metadata, { type: 'merge', body: { metadata: { labels: {} } } }, { onWarning });
+    assert.deepEqual(warnings, []);
     const patched = await kube.patch(
       op,
       'pods',

@@ -6,7 +6,7 @@ import type { Log } from '../../lib/log.ts';
 import type { GantryExtensions, PodSubresources } from '../gantry-extensions.ts';
 import { isResource, RESOURCES } from '../resources.ts';
 import { apiError } from '../status-error.ts';
-import { apiGroups, apiVersions, coreResources, versionInfo } from './discovery.ts';
+import { apiGroups, apiVersions, coreResources, openApiCore, openApiIndex, versionInfo } from './discovery.ts';
 import { listenOn, parseListenAddress, type Listening } from './listen.ts';
 import type { ApiRegistry } from './registry.ts';
 import { methodNotAllowed, noSuchPath, sendError, sendJson, sendText, type Exchange } from './routes/exchange.ts';
@@ -147,13 +147,19 @@ async function route(config: ApiServerConfig, exchange: Exchange): Promise<void>
 function documentAt({ version, notReady }: ApiServerConfig, path: string): unknown {
   switch (path) {
     case '':
-      return { paths: ['/api', '/api/v1', '/apis', '/gantry/v1', '/healthz', '/livez', '/readyz', '/version'] };
+      return {
+        paths: ['/api', '/api/v1', '/apis', '/gantry/v1', '/healthz', '/livez', '/openapi/v3', '/readyz', '/version'],
+      };
     case 'api':
       return apiVersions;
     case 'api/v1':
       return coreResources;
     case 'apis':
       return apiGroups;
+    case 'openapi/v3':
+      return openApiIndex;
+    case 'openapi/v3/api/v1':
+      return openApiCore;
     case 'version':
       return versionInfo(version);
     case 'healthz':
