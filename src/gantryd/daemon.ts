@@ -8,6 +8,7 @@ import { Journal, JOURNAL_SCHEMA } from '../journal/journal.ts';
 import { API_SCHEMA, openEmbeddedApi } from '../kube/api/embedded-api.ts';
 import { serveApi } from '../kube/api/server.ts';
 import { inProcessClient } from '../kube/in-process-client.ts';
+import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition, isKind, messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
@@ -27,12 +28,14 @@ export interface Daemon {
 }
 
 const DAEMON_CGROUP = 'daemon';
+const LAST_STEP_MS = 5_000;
 
 /**
  * One process with runtime, agent and API, wired by hand: each part is made of those above it, and closed in the reverse order.
  * Throws FailedPrecondition, in one line, when the host lacks something or another gantryd has this root folder.
  */
 export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
+  const background: Op = { signal: new AbortController().signal, log };
   const closers: { readonly what: string; readonly close: () => unknown }[] = [];
   const close = async (): Promise<void> => {
     for (const { what, close: closeOne } of closers.splice(0).reverse()) {
@@ -52,8 +55,12 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     await mkdir(config.root, { recursive: true, mode: 0o711 });
     await mkdir(config.state, { recursive: true, mode: 0o711 });
     closing('lock', await lockRoot(config.root), (lock) => lock.release());
-    await joinOwnCgroup(config, clock);
+    const cgroups = await joinOwnCgroup(config, clock);
     const bootId = await readBootId();
+    let podsLeft = true;
+    closing('cgroups', cgroups, async (part) => {
+      if (!podsLeft) await leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part);
+    });
     const store = closing('store', new StoreThread(), (thread) => thread.close());
     const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
     const journal = await Journal.open(journalDb, clock, bootId, log);
@@ -76,7 +83,11 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         },
         { clock, log, journal, store, credentialFiles: credentialFilePaths(process.env, homedir()), env: process.env },
       ),
-      (part) => part.close(),
+      async (part) => {
+        const { items } = await part.runtime.listPodSandbox(background, { filter: undefined });
+        podsLeft = items.length > 0;
+        await part.close();
+      },
     );
     for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
     const cri = await serveCri({
@@ -165,7 +176,7 @@ async function lockRoot(root: string): ReturnType<typeof lockFile> {
 }
 
 /** Out of the cgroup of whoever started us: the end of a login session must not be ours, nor its limits. */
-async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<void> {
+async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<Cgroups> {
   const host = await detectCgroups();
   if (host.unusable !== undefined) throw failedPrecondition(host.unusable);
   const cgroups = new Cgroups({ clock, host });
@@ -173,6 +184,13 @@ async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<void> 
   const leaf = join(config.cgroupParent, DAEMON_CGROUP);
   await cgroups.create(leaf);
   await cgroups.joinSelf(leaf);
+  return cgroups;
+}
+
+/** With no pod left there is nothing to keep: the last daemon takes its own cgroups away, so that `npm stop` leaves none. */
+async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Promise<void> {
+  await cgroups.leaveSelf();
+  await cgroups.remove(op, config.cgroupParent);
 }
 
 async function openDatabase(store: StoreThread, log: Log, path: string, schema: string): Promise<Database> {

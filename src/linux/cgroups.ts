@@ -196,6 +196,12 @@ export class Cgroups {
     await this.moveProcess(path, process.pid);
   }
 
+  /** Puts this process into the root of every tree, so that the cgroup it was in can be removed. */
+  async leaveSelf(): Promise<void> {
+    const trees = [...this.#host.v1, ...(this.#host.unified === undefined ? [] : [this.#host.unified])];
+    for (const { mountPoint } of trees) await writeCgroupFile(join(mountPoint, 'cgroup.procs'), String(process.pid));
+  }
+
   async #killOnce(path: string): Promise<void> {
     const unified = this.#host.mode === 'v2' ? this.#host.unified : undefined;
     if (unified !== undefined) {

@@ -1,4 +1,4 @@
-import { access, constants, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
@@ -6,11 +6,10 @@ import type { JournalReader, JournalWriter } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
-import { canceled, failedPrecondition, messageOf } from '../lib/errors.ts';
+import { canceled, messageOf } from '../lib/errors.ts';
 import { Lanes } from '../lib/lane.ts';
 import type { Log } from '../lib/log.ts';
 import type { StoreThread } from '../lib/store/store-thread.ts';
-import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { Mounts } from '../linux/mounts.ts';
 import { Namespaces } from '../linux/namespaces.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
@@ -28,6 +27,7 @@ import { correctExit, recordExit } from './events/record-exit.ts';
 import { RetryQueue } from './events/retry-queue.ts';
 import { SandboxLook } from './events/sandbox-look.ts';
 import { SingleFlight } from './events/single-flight.ts';
+import { openHost } from './host.ts';
 import { imageLookup, layerStore } from './image-parts.ts';
 import { createImageService } from './image/image-service.ts';
 import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
@@ -35,10 +35,7 @@ import { createInspector } from './inspector/runtime-inspector.ts';
 import { cgroupTree, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
 import { PodNetwork } from './network/pod-network.ts';
 import { prepareInfraRootfs } from './oci/build-infra-spec.ts';
-import { gatherHostFacts } from './oci/host-facts.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
-import { probeOciRuntime } from './oci/probe.ts';
-import { SeccompProfiles } from './oci/seccomp.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { recover } from './recovery/recover.ts';
 import { createRuntimeService } from './runtime-service.ts';
@@ -87,8 +84,6 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
-const PROGRAM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-const MONITOR_CGROUP = 'monitors';
 /** One event in the queue (BEHAVIOUR.md C1); what it started goes on, and the next attempt joins it. */
 const ATTEMPT_TIMEOUT_MS = 10_000;
 
@@ -114,25 +109,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   await mkdir(settings.netnsDir, { recursive: true, mode: 0o755 });
   const bootId = await readBootId();
 
-  const cgroupHost = await detectCgroups();
-  if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
-  const cgroups = new Cgroups({ clock, host: cgroupHost });
-  await cgroups.ensureParent(settings.cgroupParent);
-  const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
-  await cgroups.create(monitorCgroup);
-
-  const probed = await probeOciRuntime(background, settings.ociRuntime, {
-    clock,
-    cgroupHost,
-    cgroupParent: settings.cgroupParent,
-    stateDir: settings.state,
-    removeCgroup: (op, path) => cgroups.remove(op, path),
-  });
-  const conmon = await findProgram('conmon');
-  if (conmon === undefined) throw failedPrecondition('conmon is not installed: install the package conmon');
-  const catatonit = await findProgram('catatonit');
-  const seccomp = await SeccompProfiles.load();
-  const hostFacts = await gatherHostFacts(cgroupHost);
+  const host = await openHost(background, settings, clock);
+  const { cgroups, probed, seccomp, catatonit } = host;
 
   const { durable, volatile, ledger } = await openDatabases(deps.store, paths, {
     clock,
@@ -172,8 +150,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     processes,
     cgroups: linuxTaskCgroups(cgroups),
     runtime: new OciRuntime(probed.runtime),
-    conmon,
-    monitorCgroup,
+    conmon: host.conmon,
+    monitorCgroup: host.monitorCgroup,
     exitsDir: paths.exits,
     stateDir: settings.state,
   });
@@ -243,7 +221,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     exits: new ExitMonitors(exits),
     specs: new SpecBuilder({
       paths,
-      host: hostFacts,
+      host: host.facts,
       runtime: probed.runtime,
       seccomp,
       ...(catatonit === undefined ? {} : { catatonit }),
@@ -265,6 +243,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const recovered = recover(rt, orphans)
     .then(async () => {
       await networks.repair(background);
+      networks.start();
       await images.sweep(background);
     })
     .catch((error: unknown) => {
@@ -286,6 +265,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       look.close();
       rt.stops.close();
       rt.retries.close();
+      sandboxes.close();
+      containers.close();
       networks.close();
       images.close();
       await exits.close();
@@ -307,17 +288,4 @@ function takeNames(rt: RuntimeContext): void {
   for (const { meta, status } of rt.containers.list()) {
     if (status.state.kind !== 'creating') rt.containerNames.take(meta.facts.name, meta.id);
   }
-}
-
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const folder of PROGRAM_FOLDERS) {
-    const path = join(folder, name);
-    try {
-      await access(path, constants.X_OK);
-      return path;
-    } catch {
-      // not there, or not to be run: the next folder may have it
-    }
-  }
-  return undefined;
 }
