@@ -31,9 +31,11 @@ const FIELD_MANAGER = 'gantry-apply';
  */
 export async function apply(context: CliContext, options: ApplyOptions): Promise<ExitCode> {
   const objects: DecodedObject[] = [];
+  const said: string[] = [];
   for (const { source, bytes } of await readManifests(context, options.files, options.recursive)) {
     const decoded = decodeManifest(bytes, source);
     for (const warning of decoded.warnings) await line(context.err, `Warning: ${warning}`);
+    said.push(...decoded.warnings);
     objects.push(...decoded.objects);
   }
   if (objects.length === 0) throw invalidArgument('no objects passed to apply');
@@ -44,7 +46,7 @@ export async function apply(context: CliContext, options: ApplyOptions): Promise
   let code: ExitCode = 0;
   for (const decoded of objects) {
     try {
-      applied.push(await applyOne(context, connection, decoded, options));
+      applied.push(await applyOne(context, connection, decoded, said, options));
     } catch (error) {
       await line(context.err, errorText(error));
       code = 1;
@@ -72,6 +74,7 @@ async function applyOne(
   context: CliContext,
   { kube }: ApiConnection,
   { object, resource }: DecodedObject,
+  said: readonly string[],
   options: ApplyOptions,
 ): Promise<KubeObject> {
   const { name = '', namespace } = object.metadata as { name?: string; namespace?: string };
@@ -84,7 +87,10 @@ async function applyOne(
   const warnings: string[] = [];
   const after = await kube.patch(context.op, resource, key, patch, {
     dryRun: options.dryRun,
-    onWarning: (warning) => warnings.push(warning),
+    // The manifest's own warnings have its line numbers: the server's twin of one says nothing new.
+    onWarning: (warning) => {
+      if (!said.some((earlier) => earlier.endsWith(warning))) warnings.push(warning);
+    },
   });
   for (const warning of warnings) await line(context.err, `Warning: ${warning}`);
   if (options.format === 'json' || options.format === 'yaml') {
