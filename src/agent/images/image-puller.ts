@@ -1,7 +1,7 @@
 import { backoffDelayMs, CRASH_BACKOFF } from '../../lib/backoff.ts';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { isKind, messageOf } from '../../lib/errors.ts';
+import { isKind, messageOf, withContext, type GantryError } from '../../lib/errors.ts';
 import { ImageStatusRequest, PullImageRequest, type Image } from '../../cri/gen/api.ts';
 import type { ImageService } from '../../cri/services.ts';
 import type { Container, Secret } from '../../kube/objects.ts';
@@ -80,6 +80,11 @@ export class ImagePuller {
     this.#jobs.set(key, job);
     void this.#work(want, job);
     return { kind: 'pulling' };
+  }
+
+  /** What was found must be looked for again: the runtime did not know it any more. */
+  again(podUid: string, container: string): void {
+    this.#jobs.delete(`${podUid}/${container}`);
   }
 
   forget(podUid: string): void {
@@ -175,13 +180,13 @@ export class ImagePuller {
       const request = PullImageRequest.fromPartial({ image: { image, userSpecifiedImage: image }, auth });
       return (await this.#deps.images.pullImage(op, request)).imageRef;
     };
-    let refused: unknown;
+    let refused: GantryError | undefined;
     for (const auth of credentials) {
       try {
         return await pull(auth);
       } catch (error) {
         if (!isKind(error, 'Unauthenticated', 'PermissionDenied')) throw error;
-        refused = error;
+        refused = withContext(`with the credentials for ${auth.serverAddress}`, error);
       }
     }
     if (refused !== undefined) throw refused;

@@ -9,7 +9,13 @@ import {
   type ContainerStatus,
   type PodSandboxStatus,
 } from '../../cri/gen/api.ts';
-import { ANNOTATION_CRASHES, ANNOTATION_HASH, ANNOTATION_RESTART_COUNT, LABEL_POD_UID } from '../pods/names.ts';
+import {
+  ANNOTATION_CRASHES,
+  ANNOTATION_HASH,
+  ANNOTATION_RESTART_COUNT,
+  LABEL_AGENT,
+  LABEL_POD_UID,
+} from '../pods/names.ts';
 import type { PodRuntimeState, RuntimeContainer, RuntimeContainerState, RuntimeSandbox } from './pod-runtime-state.ts';
 
 export type StateReader = Pick<
@@ -18,11 +24,16 @@ export type StateReader = Pick<
 >;
 
 /**
- * Everything the runtime knows of one pod. An item that goes between list and status is left out; any other failure
+ * Everything the runtime knows of one pod of this agent's. An item that goes between list and status is left out; any other failure
  * throws: half an answer would look like containers that are gone.
  */
-export async function readPodState(op: Op, runtime: StateReader, uid: string): Promise<PodRuntimeState> {
-  const labelSelector = { [LABEL_POD_UID]: uid };
+export async function readPodState(
+  op: Op,
+  runtime: StateReader,
+  agentId: string,
+  uid: string,
+): Promise<PodRuntimeState> {
+  const labelSelector = { [LABEL_POD_UID]: uid, [LABEL_AGENT]: agentId };
   const [sandboxes, containers] = await Promise.all([
     runtime.listPodSandbox(op, ListPodSandboxRequest.fromPartial({ filter: { labelSelector } })),
     runtime.listContainers(op, ListContainersRequest.fromPartial({ filter: { labelSelector } })),

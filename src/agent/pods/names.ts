@@ -16,3 +16,6 @@ export const ANNOTATION_CRASHES = 'io.gantry.container.crashes';
 
 export const ANNOTATION_CONFIG_SOURCE = 'kubernetes.io/config.source';
 export const ANNOTATION_CONFIG_SEEN = 'kubernetes.io/config.seen';
+
+/** Which agent a sandbox belongs to. Only what carries this agent's id is ever ended as an orphan: a kubelet or a person may use the runtime too. */
+export const LABEL_AGENT = 'io.gantry.agent';

@@ -110,7 +110,7 @@ function withTime(condition: Omit<PodCondition, 'lastTransitionTime'>, input: Po
   return {
     ...condition,
     lastTransitionTime: unchanged ? before.lastTransitionTime : rfc3339Seconds(input.nowWallMs),
-  } as PodCondition;
+  };
 }
 
 /** Whether two statuses say the same: key order and absent fields do not count. */

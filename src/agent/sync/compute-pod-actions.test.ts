@@ -148,7 +148,7 @@ await test('the table', () => {
         [sandbox(0)],
         [container('a', { kind: 'unknown', reason: '', message: 'm' }), container('b', running)],
       ),
-      ['wait a ContainerStatusUnknown 0'],
+      ['wait a ContainerStatusUnknown 1000'],
     ],
     [
       'sandbox lost: what still runs ends first',

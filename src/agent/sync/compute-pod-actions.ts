@@ -70,6 +70,9 @@ export interface ContainerWait {
   readonly retryInMs: number;
 }
 
+/** The runtime finds out about a container that it lost sight of by itself: we only look. */
+const LOOK_AGAIN_MS = 1_000;
+
 /** A container that ran so long has recovered: its crash back-off begins anew. */
 export const CRASH_RESET_MS = 600_000;
 
@@ -136,7 +139,9 @@ function decide(input: PlanInput, container: Container, usable: RuntimeSandbox |
       return { kill: { id: latest.id, name, why: 'its definition has changed' } };
     case 'unknown':
       // It may be alive: a second copy would be worse than waiting. The runtime goes on looking.
-      return { wait: { name, reason: 'ContainerStatusUnknown', message: latest.state.message, retryInMs: 0 } };
+      return {
+        wait: { name, reason: 'ContainerStatusUnknown', message: latest.state.message, retryInMs: LOOK_AGAIN_MS },
+      };
     case 'created': {
       const again = { container, attempt: latest.attempt + 1, crashes: latest.crashes };
       if (latest.sandboxId !== usable?.id) return begin(input, { ...again, why: 'its sandbox was lost before it ran' });

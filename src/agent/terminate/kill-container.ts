@@ -109,18 +109,25 @@ async function stopUntilDeadline(op: Op, deps: KillDeps, target: ContainerToKill
   };
   const running = new Set<Promise<void>>();
   const errors: unknown[] = [];
-  const ended = Promise.withResolvers<void>();
+  const ended = Promise.withResolvers<true>();
   const begin = (): void => {
     const one = stop();
     running.add(one);
     // The first that says "ended" is believed; only when all have failed is it a failure.
-    one.then(ended.resolve, (error: unknown) => {
-      errors.push(error);
-      running.delete(one);
-      if (running.size === 0) ended.reject(joinErrors(errors) as Error);
-    });
+    one.then(
+      () => ended.resolve(true),
+      (error: unknown) => {
+        errors.push(error);
+        running.delete(one);
+        if (running.size === 0) ended.reject(joinErrors(errors));
+      },
+    );
   };
-  using _shorter = deadline.onShortened(begin);
-  begin();
-  await ended.promise;
+  const listening = deadline.onShortened(begin);
+  try {
+    begin();
+    await ended.promise;
+  } finally {
+    listening[Symbol.dispose]();
+  }
 }

@@ -27,6 +27,7 @@ export class PodKiller {
   readonly #deadline: Deadline;
   readonly #why: string;
   readonly #sinceWallMs: number;
+  readonly #sinceBoottimeMs: number;
   readonly #hooksDone: Set<string>;
   readonly #running = new Set<string>();
   readonly #failures = new Map<string, { count: number; notBeforeMs: number; message: string }>();
@@ -37,6 +38,7 @@ export class PodKiller {
     this.#deadline = new Deadline(deps.clock, record.deadlineBoottimeMs);
     this.#why = record.why;
     this.#sinceWallMs = record.sinceWallMs;
+    this.#sinceBoottimeMs = record.sinceBoottimeMs;
     this.#hooksDone = new Set(record.hooksDone);
   }
 
@@ -50,6 +52,7 @@ export class PodKiller {
       why,
       hooksDone: [],
       sinceWallMs: deps.clock.wallMs(),
+      sinceBoottimeMs: nowMs,
     };
     const killer = new PodKiller(deps, record);
     killer.askedFor(pod);
@@ -147,7 +150,7 @@ export class PodKiller {
   }
 
   #elapsedMs(): number {
-    return Math.max(0, this.#deps.clock.wallMs() - this.#sinceWallMs);
+    return Math.max(0, this.#deps.clock.boottimeMs() - this.#sinceBoottimeMs);
   }
 
   async #save(): Promise<void> {
@@ -157,6 +160,7 @@ export class PodKiller {
       why: this.#why,
       hooksDone: [...this.#hooksDone],
       sinceWallMs: this.#sinceWallMs,
+      sinceBoottimeMs: this.#sinceBoottimeMs,
     };
     // One after another: a later record must not be overtaken by an earlier one.
     this.#saving = this.#saving.then(() => writeTermination(this.#deps.recordPath, record));

@@ -11,6 +11,8 @@ export interface TerminationRecord {
   /** Containers whose preStop hook has been carried out: not again. One that was only begun is begun again. */
   readonly hooksDone: readonly string[];
   readonly sinceWallMs: number;
+  /** The same moment on the clock of the deadline, which nobody can set. */
+  readonly sinceBoottimeMs: number;
 }
 
 /** Undefined when there is none, when it is torn, or when it is of another boot: nothing of that one is alive. */

@@ -42,6 +42,7 @@ export interface TeardownBlocker {
   readonly source?: string;
   readonly fsType?: string;
   readonly holders?: readonly { readonly pid: number; readonly comm?: string }[];
+  /** One line for people, with the path. */
   readonly message: string;
 }
 
@@ -49,7 +50,7 @@ export interface TeardownBlocker {
 export interface TreeRemover {
   remove(
     op: Op,
-    request: { readonly root: string; readonly path: string },
+    request: { readonly root: string; readonly path: string; readonly expectedIno?: number },
   ): Promise<
     | { readonly kind: 'removed' | 'absent' }
     | { readonly kind: 'blocked'; readonly blockers: readonly TeardownBlocker[] }
@@ -58,12 +59,5 @@ export interface TreeRemover {
 
 /** For a person: which path, what is there, who holds it. */
 export function describeBlockers(blockers: readonly TeardownBlocker[]): string {
-  return blockers
-    .map(({ path, reason, source, fsType, holders = [], message }) => {
-      const what =
-        reason === 'mount' ? `${fsType ?? 'something'} of ${source ?? 'unknown origin'} is mounted there` : message;
-      const who = holders.map(({ pid, comm }) => (comm === undefined ? String(pid) : `${String(pid)} (${comm})`));
-      return `${path}: ${what}${who.length === 0 ? '' : `, held by ${who.join(', ')}`}`;
-    })
-    .join('; ');
+  return blockers.map(({ message }) => message).join('; ');
 }

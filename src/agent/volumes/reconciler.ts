@@ -129,7 +129,7 @@ async function tearDown(
       {
         path: directory,
         reason: 'error',
-        message: `nothing here knows how to tear down a ${volume.pluginName} volume`,
+        message: `${directory}: nothing here knows how to tear down a ${volume.pluginName} volume`,
       },
     ];
   }
@@ -142,7 +142,7 @@ async function tearDown(
     });
     return outcome.kind === 'gone' ? undefined : outcome.blockers;
   } catch (error) {
-    return [{ path: directory, reason: 'error', message: messageOf(error) }];
+    return [{ path: directory, reason: 'error', message: `${directory}: ${messageOf(error)}` }];
   }
 }
 

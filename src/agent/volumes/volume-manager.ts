@@ -21,6 +21,8 @@ export interface VolumeManagerDeps {
   /** The gate of every teardown: true only when it is known that no process of the pod is alive. */
   readonly mayTearDown: (podUid: string) => boolean;
   readonly onNews: (news: VolumeNews) => void;
+  /** The last of a pod's volumes and its directory are gone. */
+  readonly onDirectoryGone: (podUid: string) => void;
 }
 
 export interface PodVolumes {
@@ -52,6 +54,8 @@ export class VolumeManager {
   readonly #executor: OperationExecutor;
   readonly #reconcilerDeps: ReconcilerDeps;
   readonly #leftovers = new Set<string>();
+  /** Directories with something in them that we did not put there. Looked at again, but nobody waits for them. */
+  readonly #unremovable = new Set<string>();
   #timer: Timer | undefined;
   #passing = false;
   #again = false;
@@ -119,7 +123,15 @@ export class VolumeManager {
   async #removeEmptyPods(): Promise<void> {
     for (const uid of this.#leftovers) {
       if (this.#desired.hasPod(uid) || this.#actual.ofPod(uid).length > 0 || !this.#deps.mayTearDown(uid)) continue;
-      if (await removePodDirectory(this.#deps.paths, uid)) this.#leftovers.delete(uid);
+      if (await removePodDirectory(this.#deps.paths, uid)) {
+        this.#leftovers.delete(uid);
+        this.#unremovable.delete(uid);
+        this.#deps.onDirectoryGone(uid);
+      } else if (!this.#unremovable.has(uid)) {
+        this.#unremovable.add(uid);
+        this.#deps.log.warn({ podUid: uid }, 'the pod directory has files in it that are not ours and stays');
+        this.#deps.onDirectoryGone(uid);
+      }
     }
   }
 
@@ -144,7 +156,8 @@ export class VolumeManager {
   teardownOf(podUid: string): PodTeardown {
     if (this.#desired.hasPod(podUid)) return { kind: 'pending' };
     const left = this.#actual.ofPod(podUid);
-    if (left.length === 0) return this.#leftovers.has(podUid) ? { kind: 'pending' } : { kind: 'gone' };
+    const directory = this.#leftovers.has(podUid) && !this.#unremovable.has(podUid);
+    if (left.length === 0) return directory ? { kind: 'pending' } : { kind: 'gone' };
     const blocked = blockedOf(left);
     return blocked.length === left.length ? { kind: 'blocked', volumes: blocked } : { kind: 'pending' };
   }

@@ -1,4 +1,4 @@
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import type { Clock } from '../../../lib/clock.ts';
 import type { Op } from '../../../lib/abort.ts';
 import { failedPrecondition } from '../../../lib/errors.ts';
@@ -6,8 +6,7 @@ import type { KeyToPath } from '../../../kube/objects.ts';
 import type { Reference } from '../../sync/env.ts';
 import type { SetUpRequest, VolumePlugin } from '../plugin.ts';
 import { writeAtomicDirectory } from './atomic-directory.ts';
-import { tearDownDirectory, type DirectoryDeps } from './directory-teardown.ts';
-import { noteMeta } from './empty-dir.ts';
+import { makeVolumeDirectory, tearDownDirectory, type DirectoryDeps } from './directory-teardown.ts';
 import { keyFiles } from './key-files.ts';
 
 export const CONFIG_MAP_PLUGIN = 'kubernetes.io/configmap';
@@ -25,8 +24,7 @@ export function configMapPlugin(deps: KeyVolumeDeps): VolumePlugin {
     supports: (volume) => volume.configMap !== undefined,
     setUp: async (op, request) => {
       const source = request.volume.configMap ?? {};
-      await noteMeta(request, {});
-      await mkdir(request.directory, { recursive: true });
+      await makeVolumeDirectory(request, '');
       await chmod(request.directory, 0o755);
       await writeKeys(op, deps, request, { kind: 'configmaps', name: source.name ?? '' }, source);
       return request.directory;

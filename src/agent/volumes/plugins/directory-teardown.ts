@@ -1,5 +1,6 @@
-import { rmdir, unlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { writeFileAtomic } from '../../../lib/atomic-file.ts';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, isKind, messageOf } from '../../../lib/errors.ts';
 import { mountsBelow, mountsOn, type MountInfo } from '../../../linux/mountinfo.ts';
@@ -39,12 +40,22 @@ export const META_FILE = 'volume.json';
  * What is mounted is judged from the kernel's own table, not from what the pod asked for.
  */
 export async function tearDownDirectory(op: Op, deps: DirectoryDeps, place: VolumePlace): Promise<TeardownOutcome> {
-  const foreign = foreignMounts(await deps.mountinfo(), place.directory);
-  // Before anything is touched: as long as somebody's mount is there, the files beside it stay too.
-  if (foreign.length > 0) return { kind: 'blocked', blockers: foreign.map(mountBlocker) };
-  const busy = await unmountOwn(op, deps, place.directory);
-  if (busy !== undefined) return { kind: 'blocked', blockers: [busy] };
-  const outcome = await deps.remover.remove(op, { root: deps.podsDir, path: place.directory });
+  const { directory } = place;
+  const infos = await deps.mountinfo();
+  const bottom = mountsOn(infos, directory).at(-1);
+  if (bottom !== undefined && isOwn(bottom)) {
+    // Before anything is touched: as long as somebody's mount is there, the files beside it stay too.
+    const foreign = foreignMounts(infos, directory);
+    if (foreign.length > 0) return { kind: 'blocked', blockers: foreign.map(mountBlocker) };
+    const busy = await unmountOwn(op, deps, directory, bottom);
+    if (busy !== undefined) return { kind: 'blocked', blockers: [busy] };
+  }
+  const { ino } = await readMeta(place.metaDirectory);
+  const outcome = await deps.remover.remove(op, {
+    root: deps.podsDir,
+    path: directory,
+    ...(ino === undefined ? {} : { expectedIno: ino }),
+  });
   if (outcome.kind === 'blocked') return { kind: 'blocked', blockers: outcome.blockers };
   await forgetMeta(place.metaDirectory);
   return { kind: 'gone' };
@@ -61,12 +72,15 @@ export function isOwn(info: MountInfo): boolean {
   return info.fsType === 'tmpfs' && info.source === OWN_TMPFS_SOURCE && info.root === '/';
 }
 
-async function unmountOwn(op: Op, deps: DirectoryDeps, directory: string): Promise<TeardownBlocker | undefined> {
-  const [mine] = mountsOn(await deps.mountinfo(), directory);
-  if (mine === undefined) return undefined;
-  if (!isOwn(mine)) return mountBlocker(mine);
+async function unmountOwn(
+  op: Op,
+  deps: DirectoryDeps,
+  directory: string,
+  mine: MountInfo,
+): Promise<TeardownBlocker | undefined> {
   try {
     await deps.mounts.unmount(op, directory);
+    return undefined;
   } catch (error) {
     if (errnoOf(error) !== 'EBUSY' && !isKind(error, 'Unavailable')) throw error;
     return {
@@ -74,10 +88,9 @@ async function unmountOwn(op: Op, deps: DirectoryDeps, directory: string): Promi
       reason: 'busy',
       source: mine.source,
       fsType: mine.fsType,
-      message: `its own memory file system cannot be unmounted: ${messageOf(error)}`,
+      message: `${directory}: its own memory file system cannot be unmounted: ${messageOf(error)}`,
     };
   }
-  return undefined;
 }
 
 function mountBlocker(info: MountInfo): TeardownBlocker {
@@ -86,8 +99,39 @@ function mountBlocker(info: MountInfo): TeardownBlocker {
     reason: 'mount',
     source: info.source,
     fsType: info.fsType,
-    message: `${info.fsType} of ${info.source} is mounted there`,
+    message: `${info.mountPoint}: ${info.fsType} of ${info.source} is mounted there`,
   };
+}
+
+/** What the plug-in noted about a volume. */
+export interface VolumeMeta {
+  readonly medium?: string;
+  /** Of the directory that we made. Anything else under its name is not ours. */
+  readonly ino?: number;
+}
+
+async function readMeta(directory: string): Promise<VolumeMeta> {
+  try {
+    return JSON.parse(await readFile(join(directory, META_FILE), 'utf8')) as VolumeMeta;
+  } catch {
+    // Never written, or torn by a power cut: the mounts tell what matters.
+    return {};
+  }
+}
+
+/** Makes the volume's directory; its inode is written down, to know it again. */
+export async function makeVolumeDirectory(place: VolumePlace, medium: string): Promise<void> {
+  await mkdir(place.metaDirectory, { recursive: true, mode: 0o750 });
+  const note = (meta: VolumeMeta): Promise<void> =>
+    writeFileAtomic(join(place.metaDirectory, META_FILE), JSON.stringify(meta), { sync: false });
+  await mkdir(dirname(place.directory), { recursive: true, mode: 0o750 });
+  try {
+    await mkdir(place.directory);
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return;
+    throw error;
+  }
+  await note({ medium, ino: (await lstat(place.directory)).ino });
 }
 
 async function forgetMeta(directory: string): Promise<void> {

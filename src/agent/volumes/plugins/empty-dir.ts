@@ -1,6 +1,4 @@
-import { chmod, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { writeFileAtomic } from '../../../lib/atomic-file.ts';
+import { chmod } from 'node:fs/promises';
 import type { Op } from '../../../lib/abort.ts';
 import { failedPrecondition } from '../../../lib/errors.ts';
 import { mountsOn } from '../../../linux/mountinfo.ts';
@@ -9,7 +7,13 @@ import { quantityToNumber } from '../../../kube/quantity.ts';
 import type { NodePod } from '../../pods/node-pod.ts';
 import { podMemoryLimitBytes } from '../../sync/resources.ts';
 import type { SetUpRequest, VolumePlugin } from '../plugin.ts';
-import { isOwn, META_FILE, OWN_TMPFS_SOURCE, tearDownDirectory, type DirectoryDeps } from './directory-teardown.ts';
+import {
+  isOwn,
+  makeVolumeDirectory,
+  OWN_TMPFS_SOURCE,
+  tearDownDirectory,
+  type DirectoryDeps,
+} from './directory-teardown.ts';
 
 export const EMPTY_DIR_PLUGIN = 'kubernetes.io/empty-dir';
 
@@ -35,8 +39,7 @@ async function setUp(op: Op, deps: EmptyDirDeps, request: SetUpRequest): Promise
   const medium = source.medium ?? '';
   if (medium !== '' && medium !== 'Memory')
     throw failedPrecondition(`unknown storage medium ${JSON.stringify(medium)}`);
-  await noteMeta(request, { medium });
-  await mkdir(directory, { recursive: true, mode: 0o755 });
+  await makeVolumeDirectory(request, medium);
   if (medium === 'Memory') await mountMemory(op, deps, directory, memoryBytes(source, pod, deps));
   // mkdir's mode goes through the umask: everybody may write here, whichever user the containers run as.
   await chmod(directory, 0o777);
@@ -68,13 +71,4 @@ export async function mountMemory(op: Op, deps: DirectoryDeps, directory: string
     flags: ['nosuid', 'nodev'],
     data: `size=${String(Math.max(bytes, 4096))},mode=0777`,
   });
-}
-
-/** Written before anything is made, so that whoever finds the directory later knows what it was meant to be. */
-export async function noteMeta(
-  request: Pick<SetUpRequest, 'metaDirectory'>,
-  meta: Readonly<Record<string, unknown>>,
-): Promise<void> {
-  await mkdir(request.metaDirectory, { recursive: true, mode: 0o750 });
-  await writeFileAtomic(join(request.metaDirectory, META_FILE), JSON.stringify(meta), { sync: false });
 }

@@ -64,5 +64,6 @@ async function create(path: string, type: string): Promise<void> {
     return;
   }
   await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-  await using _file = await open(path, 'a', 0o644);
+  const file = await open(path, 'a', 0o644);
+  await file.close();
 }

@@ -1,8 +1,8 @@
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import type { VolumePlugin } from '../plugin.ts';
 import { writeKeys, type KeyVolumeDeps } from './config-map.ts';
-import { tearDownDirectory } from './directory-teardown.ts';
-import { mountMemory, noteMeta } from './empty-dir.ts';
+import { makeVolumeDirectory, tearDownDirectory } from './directory-teardown.ts';
+import { mountMemory } from './empty-dir.ts';
 
 export const SECRET_PLUGIN = 'kubernetes.io/secret';
 
@@ -17,8 +17,7 @@ export function secretPlugin(deps: KeyVolumeDeps): VolumePlugin {
     supports: (volume) => volume.secret !== undefined,
     setUp: async (op, request) => {
       const source = request.volume.secret ?? {};
-      await noteMeta(request, { medium: 'Memory' });
-      await mkdir(request.directory, { recursive: true });
+      await makeVolumeDirectory(request, 'Memory');
       await mountMemory(op, deps, request.directory, SECRET_BYTES);
       await chmod(request.directory, 0o755);
       await writeKeys(op, deps, request, { kind: 'secrets', name: source.secretName ?? '' }, source);

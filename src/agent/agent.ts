@@ -1,0 +1,253 @@
+import os from 'node:os';
+import { mkdir, realpath } from 'node:fs/promises';
+import { canceled, messageOf } from '../lib/errors.ts';
+import type { Op } from '../lib/abort.ts';
+import { rfc3339, type Clock } from '../lib/clock.ts';
+import type { Log } from '../lib/log.ts';
+import type { JournalWriter } from '../journal/journal.ts';
+import type { ImageService, RuntimeService } from '../cri/services.ts';
+import type { KubeClient } from '../kube/client.ts';
+import type { PendingWork, PodSubresources } from '../kube/gantry-extensions.ts';
+import type { Secret } from '../kube/objects.ts';
+import { bootId as readBootId } from '../linux/procfs.ts';
+import { SafeRemove } from '../linux/safe-remove.ts';
+import { EventRecorder } from './events/event-recorder.ts';
+import { Story } from './events/story.ts';
+import { ImagePuller } from './images/image-puller.ts';
+import { podSubresources } from './logs/subresources.ts';
+import { readHostDns, readHostsFile } from './node/host-facts.ts';
+import { NodeAgent } from './node/node-agent.ts';
+import { Pleg } from './pleg/pleg.ts';
+import { toNodePod, type NodePod } from './pods/node-pod.ts';
+import { PodPaths } from './pods/paths.ts';
+import { PodSource } from './sources/pod-source.ts';
+import { StatusWriter } from './status/status-writer.ts';
+import { readPodIdentity } from './volumes/pod-directory.ts';
+import { tellVolumeNews } from './volumes/volume-story.ts';
+import { VolumeManager, type BlockedVolume } from './volumes/volume-manager.ts';
+import type { TreeRemover, VolumePlugin } from './volumes/plugin.ts';
+import type { VolumeMounts } from './volumes/plugins/directory-teardown.ts';
+import { standardPlugins } from './volumes/plugins/standard-plugins.ts';
+import { Workers } from './workers/workers.ts';
+
+export interface AgentConfig {
+  readonly cri: { readonly runtime: RuntimeService; readonly image: ImageService };
+  readonly kube: KubeClient;
+  readonly journal: JournalWriter;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly podsDir: string;
+  readonly logRoot: string;
+  readonly nodeName: string;
+  /** Marks the sandboxes of this agent in a runtime that others may use too. */
+  readonly agentId: string;
+  /** `/gantry`: a pod's cgroup is `pod<uid>` below it. */
+  readonly cgroupParent: string;
+  readonly version: string;
+  /** Replaces parts of the machine in tests. */
+  readonly host?: Partial<AgentHost>;
+}
+
+/** What the agent needs of the machine beside the runtime. */
+export interface AgentHost {
+  readonly plugins: readonly VolumePlugin[];
+  readonly remover: TreeRemover;
+  readonly mounts: VolumeMounts;
+  readonly bootId: string;
+  readonly memoryBytes: number;
+  readonly cpus: number;
+}
+
+export interface Agent {
+  /** Looks at what runs, then takes over. Resolves when every pod that there is has a worker. */
+  start(): Promise<void>;
+  /** Stops looking after pods. Containers run on, volumes stay. */
+  stop(): Promise<void>;
+  /** The runtime says that something has happened (to this pod): look now and not within the next second. */
+  hint(podUid?: string): void;
+  /** `logs` and `exec` for the API. */
+  readonly subresources: PodSubresources;
+  /** Volumes of any pod, gone from the API or not, whose teardown something is in the way of. */
+  pendingVolumes(): Promise<readonly PendingVolume[]>;
+  /** What is not finished of a pod, for `explain`. */
+  pendingWork(podUid: string): readonly PendingWork[];
+}
+
+export interface PendingVolume extends BlockedVolume {
+  readonly podNamespace?: string;
+  readonly podName?: string;
+}
+
+/** The kubelet's place: everything between the Kubernetes API and the runtime of one machine. */
+export async function createAgent(config: AgentConfig): Promise<Agent> {
+  const { clock, kube, nodeName, cri } = config;
+  const log = config.log.child({ component: 'agent' });
+  const stopping = new AbortController();
+  const op: Op = { signal: stopping.signal, log };
+  await mkdir(config.podsDir, { recursive: true, mode: 0o750 });
+  await mkdir(config.logRoot, { recursive: true, mode: 0o755 });
+  // The kernel's tables have real paths: a link in the middle would hide every mount from us (FAILURES.md row 48).
+  const paths = new PodPaths(await realpath(config.podsDir), await realpath(config.logRoot));
+  const bootId = config.host?.bootId ?? (await readBootId());
+  const memoryBytes = config.host?.memoryBytes ?? os.totalmem();
+  const cpus = config.host?.cpus ?? os.availableParallelism();
+  const remover = config.host?.remover ?? new SafeRemove({ clock });
+  const events = new EventRecorder({ kube, clock, log, host: nodeName, signal: stopping.signal });
+  const story = new Story(config.journal, events);
+  const mounts = config.host?.mounts;
+  const plugins =
+    config.host?.plugins ??
+    standardPlugins({ paths, clock, kube, remover, memoryBytes, ...(mounts === undefined ? {} : { mounts }) });
+
+  const pleg = new Pleg({
+    runtime: cri.runtime,
+    agentId: config.agentId,
+    clock,
+    op,
+    onChange: (uids) => workers.runtimeChanged(uids),
+  });
+  const node = new NodeAgent({
+    runtime: cri.runtime,
+    kube,
+    clock,
+    nodeName,
+    agentVersion: config.version,
+    bootId,
+    memoryBytes,
+    cpus,
+    problems: () => plegProblems(pleg),
+  });
+  const volumes: VolumeManager = new VolumeManager({
+    plugins,
+    paths,
+    clock,
+    log,
+    demands: () => workers.demands(),
+    mayTearDown: (uid) => workers.mayTearDown(uid),
+    onNews: (news) =>
+      void tellVolumeNews(news, { story, paths, wake: (uid) => workers.wake(uid), podOf: (uid) => workers.podOf(uid) }),
+    onDirectoryGone: (uid) => workers.wake(uid),
+  });
+  const images = new ImagePuller({
+    images: cri.image,
+    pullSecrets: (bounded, pod) => pullSecrets(bounded, kube, pod),
+    clock,
+    story,
+    op,
+    wake: (uid) => workers.wake(uid),
+  });
+  const workers: Workers = new Workers({
+    runtime: cri.runtime,
+    images,
+    kube,
+    volumes,
+    status: new StatusWriter(kube, clock, op),
+    story,
+    clock,
+    op,
+    paths,
+    remover,
+    bootId,
+    agentId: config.agentId,
+    cgroupParent: config.cgroupParent,
+    node: {
+      nodeName,
+      memoryBytes,
+      cpuMilli: cpus * 1000,
+      hostIps: () => node.hostIps,
+      runtimeName: () => node.runtimeName,
+      hostDns: readHostDns,
+      hostsFile: readHostsFile,
+    },
+    snapshot: () => pleg.snapshot,
+  });
+  const synced = Promise.withResolvers<true>();
+  const source = new PodSource({
+    kube,
+    clock,
+    nodeName,
+    onPod: (pod) => workers.set(toNodePod(pod)),
+    onGone: (uid, last) => workers.gone(uid, toNodePod(last)),
+    onSynced: () => synced.resolve(true),
+  });
+  const running: Promise<void>[] = [];
+
+  return {
+    start: async () => {
+      await node.prepare(op);
+      running.push(source.run(op), node.run(op));
+      await synced.promise;
+      // Pods first, then the runtime, then the disk: what is found has its owner by then, if it has one.
+      await pleg.start();
+      workers.sourcesReady();
+      await volumes.start();
+    },
+    stop: async () => {
+      pleg.stop();
+      volumes.stop();
+      workers.stop();
+      await Promise.race([events.flush(), clock.sleep(LAST_WORDS_MS)]);
+      stopping.abort(canceled('the agent stops'));
+      await Promise.allSettled(running);
+    },
+    hint: (podUid) => {
+      if (podUid !== undefined) workers.wake(podUid);
+      void pleg.look();
+    },
+    subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
+    pendingVolumes: () => withNames(volumes.blocked(), workers, paths),
+    pendingWork: (uid) => [...workers.pending(uid), ...blockedWork(volumes.blocked(), uid)],
+  };
+}
+
+/** What events may still take when the agent stops. */
+const LAST_WORDS_MS = 1_000;
+/** Without a look for so long something is wrong with the runtime. */
+const PLEG_UNHEALTHY_MS = 60_000;
+
+function plegProblems(pleg: Pleg): string[] {
+  const { agoMs, lastError } = pleg.health();
+  if (agoMs === undefined || agoMs < PLEG_UNHEALTHY_MS) return [];
+  return [
+    `the runtime was last listed ${String(Math.round(agoMs / 1000))} s ago${lastError === undefined ? '' : `: ${lastError}`}`,
+  ];
+}
+
+async function pullSecrets(op: Op, kube: KubeClient, pod: NodePod): Promise<Secret[]> {
+  const names = (pod.spec.imagePullSecrets ?? []).flatMap(({ name }) => name ?? []);
+  const found = await Promise.all(
+    names.map(async (name) => {
+      try {
+        return [await kube.get(op, 'secrets', { namespace: pod.namespace, name })];
+      } catch (error) {
+        op.log.warn({ podUid: pod.uid, secret: name, error: messageOf(error) }, 'an imagePullSecret cannot be read');
+        return [];
+      }
+    }),
+  );
+  return found.flat();
+}
+
+async function withNames(
+  blocked: readonly BlockedVolume[],
+  workers: Workers,
+  paths: PodPaths,
+): Promise<PendingVolume[]> {
+  return await Promise.all(
+    blocked.map(async (volume) => {
+      const pod = workers.podOf(volume.podUid) ?? (await readPodIdentity(paths, volume.podUid));
+      return pod === undefined ? volume : { ...volume, podNamespace: pod.namespace, podName: pod.name };
+    }),
+  );
+}
+
+function blockedWork(blocked: readonly BlockedVolume[], podUid: string): PendingWork[] {
+  return blocked
+    .filter((volume) => volume.podUid === podUid)
+    .map(({ name, message, sinceWallMs, attempts }) => ({
+      what: `volume ${name}`,
+      message: `its teardown is blocked: ${message}`,
+      since: rfc3339(sinceWallMs),
+      attempts,
+    }));
+}

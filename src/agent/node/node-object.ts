@@ -1,0 +1,88 @@
+import type { New, Node, NodeCondition } from '../../kube/objects.ts';
+import { rfc3339Seconds } from '../status/kube-time.ts';
+
+export interface NodeInput {
+  readonly name: string;
+  readonly hostIps: readonly string[];
+  readonly cpus: number;
+  readonly memoryBytes: number;
+  readonly machine: {
+    readonly architecture: string;
+    readonly kernelVersion: string;
+    readonly osImage: string;
+    readonly machineId: string;
+    readonly bootId: string;
+  };
+  /** `gantry://0.1.0` */
+  readonly runtimeVersion: string;
+  readonly agentVersion: string;
+  /** What is wrong; empty: ready. */
+  readonly problems: readonly string[];
+  readonly nowWallMs: number;
+  readonly previous: Node | undefined;
+}
+
+const MAX_PODS = 110;
+
+/** The Node object of this machine. Pure. */
+export function nodeObject(input: NodeInput): New<Node> {
+  const { previous, machine } = input;
+  const resources = {
+    cpu: String(input.cpus),
+    memory: `${String(Math.floor(input.memoryBytes / 1024))}Ki`,
+    pods: String(MAX_PODS),
+  };
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      ...previous?.metadata,
+      name: input.name,
+      labels: {
+        ...previous?.metadata.labels,
+        'kubernetes.io/hostname': input.name,
+        'kubernetes.io/os': 'linux',
+        'kubernetes.io/arch': machine.architecture,
+      },
+    },
+    ...(previous?.spec === undefined ? {} : { spec: previous.spec }),
+    status: {
+      ...previous?.status,
+      capacity: resources,
+      allocatable: resources,
+      addresses: [
+        ...input.hostIps.map((address) => ({ type: 'InternalIP', address })),
+        { type: 'Hostname', address: input.name },
+      ],
+      conditions: conditions(input),
+      nodeInfo: {
+        ...machine,
+        machineID: machine.machineId,
+        bootID: machine.bootId,
+        systemUUID: machine.machineId,
+        containerRuntimeVersion: input.runtimeVersion,
+        kubeletVersion: input.agentVersion,
+        kubeProxyVersion: '',
+        operatingSystem: 'linux',
+      },
+    },
+  };
+}
+
+function conditions(input: NodeInput): NodeCondition[] {
+  const ready = input.problems.length === 0;
+  const wanted = [
+    {
+      type: 'Ready',
+      status: ready ? 'True' : 'False',
+      reason: ready ? 'KubeletReady' : 'KubeletNotReady',
+      message: ready ? 'gantry is ready' : input.problems.join('; '),
+    },
+  ];
+  return wanted.map((condition) => {
+    const before = input.previous?.status?.conditions?.find(({ type }) => type === condition.type);
+    const now = rfc3339Seconds(input.nowWallMs);
+    const since = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now;
+    return { ...condition, lastHeartbeatTime: now, lastTransitionTime: since };
+  });
+}

@@ -1,0 +1,43 @@
+import type { Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { KubeClient } from '../../kube/client.ts';
+import type { RuntimeService } from '../../cri/services.ts';
+import type { Story } from '../events/story.ts';
+import type { ImagePuller } from '../images/image-puller.ts';
+import type { PodPaths } from '../pods/paths.ts';
+import type { StatusWriter } from '../status/status-writer.ts';
+import type { DnsConfig } from '../sync/dns.ts';
+import type { TreeRemover } from '../volumes/plugin.ts';
+import type { VolumeManager } from '../volumes/volume-manager.ts';
+
+/** What every pod worker works with. */
+export interface WorkerDeps {
+  readonly runtime: RuntimeService;
+  readonly images: ImagePuller;
+  readonly kube: KubeClient;
+  readonly volumes: Pick<VolumeManager, 'ofPod' | 'adopt' | 'teardownOf' | 'poke'>;
+  readonly status: StatusWriter;
+  readonly story: Story;
+  readonly clock: Clock;
+  readonly op: Op;
+  readonly paths: PodPaths;
+  readonly remover: TreeRemover;
+  readonly node: NodeFacts;
+  readonly bootId: string;
+  /** Labels what this agent makes. */
+  readonly agentId: string;
+  readonly cgroupParent: string;
+}
+
+export interface NodeFacts {
+  readonly nodeName: string;
+  hostIps(): readonly string[];
+  /** The scheme of container ids in statuses. */
+  runtimeName(): string;
+  readonly memoryBytes: number;
+  readonly cpuMilli: number;
+  /** The host's resolv.conf, and what a resolver on its loopback asks in turn. */
+  hostDns(): Promise<{ readonly host: DnsConfig; readonly upstream: DnsConfig | undefined }>;
+  /** The host's /etc/hosts. */
+  hostsFile(): Promise<string>;
+}

@@ -1,0 +1,398 @@
+import { backoffDelayMs, type BackoffPolicy } from '../../lib/backoff.ts';
+import { childSignal, type ChildSignal } from '../../lib/abort.ts';
+import type { Timer } from '../../lib/clock.ts';
+import { canceled, messageOf } from '../../lib/errors.ts';
+import type { PendingWork } from '../../kube/gantry-extensions.ts';
+import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
+import { readPodState } from '../pleg/read-pod-state.ts';
+import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
+import { podStatus, sameStatus } from '../status/pod-status.ts';
+import type { Waiting } from '../status/container-status.ts';
+import type { ContainerKill, PodOutcome } from '../sync/compute-pod-actions.ts';
+import { Deadline } from '../terminate/deadline.ts';
+import { killContainer } from '../terminate/kill-container.ts';
+import { deleteObject, removeLogs } from '../terminate/let-go.ts';
+import { PodKiller } from '../terminate/pod-killer.ts';
+import { removeSandboxes, stopSandboxes } from '../terminate/stop-sandboxes.ts';
+import { makePodDirectory } from '../volumes/pod-directory.ts';
+import type { WorkerDeps } from './deps.ts';
+import { ExitAges } from './exit-ages.ts';
+import { FailedStarts } from './failed-starts.ts';
+import { syncPod } from './sync-pod.ts';
+
+/**
+ *   syncing --(deletion, gone from the API, all has ended)--> terminating
+ *   terminating --(no process is left, sandboxes stopped)--> terminated
+ *   terminated --(volumes gone or blocked, deletion asked for; sandbox, logs and object removed)--> finished
+ *
+ * There is no way back. A pod whose containers have ended by themselves waits in `terminated`, with its containers and
+ * logs, until somebody deletes it.
+ */
+export type WorkerPhase = 'syncing' | 'terminating' | 'terminated' | 'finished';
+
+/** Why a pod is made to end. */
+export type EndCause = 'deleted' | 'removed' | 'orphaned' | 'completed';
+
+const WHY: Readonly<Record<EndCause, string>> = {
+  deleted: 'the pod was deleted',
+  removed: 'the pod is gone from the API',
+  orphaned: 'no pod of the API owns it',
+  completed: 'all containers have ended',
+};
+
+export interface PodWorkerHooks {
+  /** Nothing is left to do for this pod. */
+  readonly onFinished: (worker: PodWorker) => void;
+}
+
+const PASS_RETRY: BackoffPolicy = { initialMs: 500, maxMs: 15_000 };
+/** A pass now and then even if nothing has told of anything. */
+const RESYNC_MS = 60_000;
+const SHORTEST_PAUSE_MS = 50;
+
+/** One pod's lane: passes one after another, woken by events, each reading the truth anew. */
+export class PodWorker {
+  readonly uid: string;
+  readonly #deps: WorkerDeps;
+  readonly #hooks: PodWorkerHooks;
+  readonly #failedStarts: FailedStarts;
+  readonly #exitAges: ExitAges;
+  readonly #killing = new Set<string>();
+  readonly #stoppedSandboxes = new Set<string>();
+  #pod: NodePod;
+  #phase: WorkerPhase = 'syncing';
+  #cause: EndCause | undefined;
+  #outcome: PodOutcome | undefined;
+  #killer: PodKiller | undefined;
+  #prepared = false;
+  #dirty = false;
+  #woken = false;
+  #pass: ChildSignal | undefined;
+  #timer: Timer | undefined;
+  #failures = 0;
+  #lastError: string | undefined;
+  #state: PodRuntimeState | undefined;
+  #blockTold: string | undefined;
+
+  constructor(deps: WorkerDeps, pod: NodePod, hooks: PodWorkerHooks) {
+    this.uid = pod.uid;
+    this.#deps = deps;
+    this.#hooks = hooks;
+    this.#pod = pod;
+    this.#failedStarts = new FailedStarts(deps.clock);
+    this.#exitAges = new ExitAges(deps.clock);
+  }
+
+  get pod(): NodePod {
+    return this.#pod;
+  }
+
+  get phase(): WorkerPhase {
+    return this.#phase;
+  }
+
+  /** The pod's processes may use its volumes: they are kept (FAILURES.md row 46). */
+  get wantsVolumes(): boolean {
+    return this.#prepared && (this.#phase === 'syncing' || this.#phase === 'terminating');
+  }
+
+  /** Proved by a look of its own: nothing of the pod is alive, and nothing will be started. */
+  get isOver(): boolean {
+    return this.#phase === 'terminated' || this.#phase === 'finished';
+  }
+
+  /** The newest state that a pass has read. */
+  get state(): PodRuntimeState | undefined {
+    return this.#state;
+  }
+
+  /** The object as it is now. */
+  update(pod: NodePod): void {
+    const before = this.#pod;
+    this.#pod = pod;
+    if (pod.deletion !== undefined) this.end('deleted');
+    // A change of the status is our own word coming back.
+    else if (!this.#woken || !sameStatus(before.spec, pod.spec)) this.wake();
+  }
+
+  /** The API has dropped the object, by force or behind our back. */
+  remove(last: NodePod): void {
+    this.#pod = last;
+    this.end('removed');
+  }
+
+  get cause(): EndCause | undefined {
+    return this.#cause;
+  }
+
+  /** From now on the pod ends. A second call adds nothing, except that a deletion lets a completed pod go. */
+  end(cause: EndCause): void {
+    const before = this.#cause;
+    if (this.#cause === undefined || this.#cause === 'completed') this.#cause = cause;
+    this.#killer?.askedFor(this.#pod);
+    if (before === this.#cause && this.#phase !== 'syncing') return;
+    if (this.#phase === 'syncing') {
+      this.#phase = 'terminating';
+      this.#deps.story.tell({ pod: this.#pod, what: 'pod.ending', message: 'the pod is being ended', why: WHY[cause] });
+      // A slow create must not hold up the end.
+      this.#pass?.abort(canceled(WHY[cause]));
+    }
+    this.wake();
+  }
+
+  wake(): void {
+    this.#dirty = true;
+    this.#woken = true;
+    if (this.#pass === undefined && this.#phase !== 'finished') void this.#run();
+  }
+
+  /** Ends nothing but this worker: containers and volumes stay as they are. */
+  stop(): void {
+    this.#timer?.cancel();
+    this.#killer?.close();
+    this.#pass?.abort(canceled('the agent stops'));
+  }
+
+  /** What is not finished, for `explain`. */
+  pending(): PendingWork[] {
+    const work: PendingWork[] = [];
+    if (this.#phase === 'terminating') {
+      const alive = this.#state?.containers.filter(mayBeAlive) ?? [];
+      for (const { name } of alive) {
+        const left =
+          this.#killer === undefined ? '' : `, ${String(this.#killer.deadline.remainingSeconds())} s of grace left`;
+        work.push({ what: `container ${name}`, message: `is being stopped${left}` });
+      }
+    }
+    for (const { container, message, attempts } of this.#killer?.problems() ?? []) {
+      work.push({
+        what: `container ${container}`,
+        message: 'could not be stopped, is tried again',
+        attempts,
+        lastError: message,
+      });
+    }
+    if (this.#lastError !== undefined) {
+      work.push({
+        what: `pod ${this.#phase}`,
+        message: 'the last step failed and is tried again',
+        attempts: this.#failures,
+        lastError: this.#lastError,
+      });
+    }
+    return work;
+  }
+
+  async #run(): Promise<void> {
+    while (this.#dirty && this.#phase !== 'finished' && !this.#deps.op.signal.aborted) {
+      this.#dirty = false;
+      this.#timer?.cancel();
+      using pass = childSignal(this.#deps.op.signal);
+      this.#pass = pass;
+      const againInMs = await this.#onePass(pass);
+      this.#pass = undefined;
+      this.#arm(againInMs);
+    }
+  }
+
+  async #onePass(pass: ChildSignal): Promise<number | undefined> {
+    const phase = this.#phase;
+    try {
+      const againInMs = await this.#step(pass.signal);
+      this.#failures = 0;
+      this.#lastError = undefined;
+      // The next state has work of its own.
+      if (this.#phase !== phase) this.#dirty = true;
+      return againInMs;
+    } catch (error) {
+      // Broken off on purpose: the new phase goes on at once.
+      if (pass.signal.aborted || this.#phase !== phase) {
+        this.#dirty = true;
+        return undefined;
+      }
+      this.#failures += 1;
+      this.#lastError = messageOf(error);
+      this.#deps.op.log.warn(
+        { podUid: this.uid, phase, failures: this.#failures, error: this.#lastError },
+        'pod worker: the pass failed',
+      );
+      return backoffDelayMs(PASS_RETRY, this.#failures);
+    }
+  }
+
+  #arm(againInMs: number | undefined): void {
+    if (this.#dirty || this.#phase === 'finished' || this.#deps.op.signal.aborted) return;
+    const delayMs = Math.max(SHORTEST_PAUSE_MS, Math.min(againInMs ?? RESYNC_MS, RESYNC_MS));
+    this.#timer = this.#deps.clock.after(delayMs, () => this.wake());
+  }
+
+  async #step(signal: AbortSignal): Promise<number | undefined> {
+    const op = { ...this.#deps.op, signal };
+    switch (this.#phase) {
+      case 'syncing':
+        return await this.#sync(op);
+      case 'terminating':
+        return await this.#terminate(op);
+      case 'terminated':
+        return await this.#letGo(op);
+      case 'finished':
+        return undefined;
+    }
+  }
+
+  async #sync(op: WorkerDeps['op']): Promise<number | undefined> {
+    const deps = this.#deps;
+    const phase = this.#pod.object.status?.phase;
+    const over = phase === 'Succeeded' || phase === 'Failed';
+    // A pod that was over when this agent started gets no volumes again.
+    if (!this.#prepared && !over) {
+      await makePodDirectory(deps.paths, this.#pod);
+      deps.volumes.adopt(this.uid);
+      this.#prepared = true;
+      deps.volumes.poke();
+    }
+    const result = await syncPod(op, deps, {
+      pod: this.#pod,
+      failedStarts: this.#failedStarts,
+      exitAges: this.#exitAges,
+      kill: (kill, state) => this.#killOne(kill, state),
+      report: ({ state, waiting, outcome }) => {
+        this.#state = state;
+        if (outcome !== undefined) this.#outcome = outcome;
+        this.#publish(state, waiting);
+      },
+    });
+    if (result.outcome !== undefined) this.end('completed');
+    return result.againInMs;
+  }
+
+  async #terminate(op: WorkerDeps['op']): Promise<number | undefined> {
+    const deps = this.#deps;
+    const state = await readPodState(op, deps.runtime, deps.agentId, this.uid);
+    this.#state = state;
+    const cause = this.#cause ?? 'deleted';
+    if (state.containers.some(mayBeAlive)) {
+      this.#killer ??= await PodKiller.begin(
+        { ...deps, recordPath: deps.paths.termination(this.uid), wake: () => this.wake() },
+        this.#pod,
+        WHY[cause],
+      );
+      this.#killer.update(this.#pod, state);
+      this.#publish(state, new Map());
+      return this.#killer.nextRetryMs();
+    }
+    await stopSandboxes(op, deps, this.#pod, state, this.#stoppedSandboxes, WHY[cause]);
+    this.#killer?.close();
+    this.#publish(state, new Map());
+    this.#phase = 'terminated';
+    deps.story.tell({
+      pod: this.#pod,
+      what: 'pod.terminated',
+      message: 'nothing of the pod runs any more',
+      why: WHY[cause],
+      outcome: 'ok',
+    });
+    deps.volumes.poke();
+    return undefined;
+  }
+
+  async #letGo(op: WorkerDeps['op']): Promise<number | undefined> {
+    const deps = this.#deps;
+    const pod = this.#pod;
+    deps.volumes.poke();
+    if (this.#cause === 'completed') return undefined;
+    const teardown = deps.volumes.teardownOf(this.uid);
+    // The volume manager wakes the pod with each volume that goes or blocks.
+    if (teardown.kind === 'pending') return RECHECK_VOLUMES_MS;
+    if (teardown.kind === 'blocked') this.#tellBlocked(teardown.volumes.map(({ name }) => name));
+    const state = await readPodState(op, deps.runtime, deps.agentId, this.uid);
+    this.#state = state;
+    await removeSandboxes(op, deps, pod, state);
+    const kept = await removeLogs(op, deps.remover, deps.paths, pod);
+    if (kept !== undefined) {
+      deps.story.tell({
+        pod,
+        what: 'pod.logs-kept',
+        message: `its logs could not be deleted: ${kept}`,
+        outcome: 'failed',
+      });
+    }
+    await deps.status.flush(this.uid);
+    if (this.#cause === 'deleted') await deleteObject(op, deps.kube, pod);
+    this.#phase = 'finished';
+    deps.status.forget(this.uid);
+    deps.images.forget(this.uid);
+    deps.story.tell({
+      pod,
+      what: 'pod.gone',
+      message: teardown.kind === 'blocked' ? 'the pod is gone, except for blocked volumes' : 'the pod is gone',
+      outcome: 'ok',
+    });
+    this.#hooks.onFinished(this);
+    return undefined;
+  }
+
+  #tellBlocked(names: readonly string[]): void {
+    const text = names.join(', ');
+    if (this.#blockTold === text) return;
+    this.#blockTold = text;
+    this.#deps.story.tell({
+      pod: this.#pod,
+      what: 'pod.volumes-left',
+      message: `the pod is let go of; its volumes ${text} stay until what blocks them is gone`,
+      outcome: 'blocked',
+    });
+  }
+
+  #publish(state: PodRuntimeState, waiting: ReadonlyMap<string, Waiting>): void {
+    const deps = this.#deps;
+    // An orphan has no object to tell about.
+    if (this.#cause === 'orphaned' || this.#cause === 'removed') return;
+    const status = podStatus({
+      pod: this.#pod,
+      state,
+      waiting,
+      ...(this.#outcome === undefined ? {} : { outcome: this.#outcome }),
+      ending: this.#cause !== undefined && this.#cause !== 'completed',
+      hostIps: deps.node.hostIps(),
+      runtimeName: deps.node.runtimeName(),
+      nowWallMs: deps.clock.wallMs(),
+      previous: deps.status.previous(this.#pod),
+    });
+    deps.status.set(this.#pod, status);
+  }
+
+  /** Ends a single container of a pod that goes on. */
+  #killOne(kill: ContainerKill, state: PodRuntimeState): void {
+    const container = state.containers.find(({ id }) => id === kill.id);
+    if (container === undefined || this.#killing.has(kill.id)) return;
+    this.#killing.add(kill.id);
+    const deps = this.#deps;
+    const graceMs = (this.#pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+    const deadline = new Deadline(deps.clock, deps.clock.boottimeMs() + graceMs);
+    const target = {
+      pod: this.#pod,
+      container,
+      lifecycle: this.#pod.spec.containers.find(({ name }) => name === kill.name)?.lifecycle,
+      why: kill.why,
+      deadline,
+      hookDone: false,
+      onHookDone: () => Promise.resolve(),
+    };
+    void killContainer(deps.op, deps, target)
+      .catch((error: unknown) => {
+        deps.op.log.warn(
+          { podUid: this.uid, containerId: kill.id, error: messageOf(error) },
+          'container could not be stopped',
+        );
+      })
+      .finally(() => {
+        deadline.close();
+        this.#killing.delete(kill.id);
+        this.wake();
+      });
+  }
+}
+
+/** Volumes wake the pod; this is for the wake-up that got lost. */
+const RECHECK_VOLUMES_MS = 1_000;

@@ -1,0 +1,142 @@
+import type { Op } from '../../lib/abort.ts';
+import { messageOf } from '../../lib/errors.ts';
+import type { NodePod } from '../pods/node-pod.ts';
+import { readPodState } from '../pleg/read-pod-state.ts';
+import type { PodRuntimeState } from '../pleg/pod-runtime-state.ts';
+import type { Waiting } from '../status/container-status.ts';
+import {
+  computePodActions,
+  type ContainerKill,
+  type PodActions,
+  type PodOutcome,
+} from '../sync/compute-pod-actions.ts';
+import { createSandbox } from './create-sandbox.ts';
+import type { WorkerDeps } from './deps.ts';
+import type { ExitAges } from './exit-ages.ts';
+import type { FailedStarts } from './failed-starts.ts';
+import { startContainer } from './start-container.ts';
+
+export interface SyncContext {
+  readonly pod: NodePod;
+  readonly failedStarts: FailedStarts;
+  readonly exitAges: ExitAges;
+  /** Ends a container whose definition has changed, beside the worker; the same one again does nothing. */
+  readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
+  /** Tells how things stand. */
+  readonly report: (report: SyncReport) => void;
+}
+
+export interface SyncReport {
+  readonly state: PodRuntimeState;
+  readonly waiting: ReadonlyMap<string, Waiting>;
+  readonly outcome?: PodOutcome;
+}
+
+export interface SyncResult extends SyncReport {
+  /** Come back after so long at the latest, even if nothing happens. */
+  readonly againInMs: number | undefined;
+}
+
+/** Steps of one pass that lead to the next at once (sandbox, then containers). More would be a fault of ours. */
+const MAX_ROUNDS = 6;
+
+/** One pass over a pod that should run: look, decide, act, until there is nothing to do now. */
+export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): Promise<SyncResult> {
+  const { pod } = context;
+  let report: SyncReport = { state: { uid: pod.uid, sandboxes: [], containers: [] }, waiting: new Map() };
+  let againInMs: number | undefined;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const state = await readPodState(op, deps.runtime, deps.agentId, pod.uid);
+    const exitAgesMs = context.exitAges.update(state);
+    const actions = computePodActions({ pod, state, exitAgesMs, failedStarts: context.failedStarts.view() });
+    const waiting = new Map<string, Waiting>(actions.waiting.map((wait) => [wait.name, wait]));
+    againInMs = soonest(actions.waiting.map((wait) => wait.retryInMs));
+    report = { state, waiting, ...(actions.outcome === undefined ? {} : { outcome: actions.outcome }) };
+    if (actions.outcome !== undefined) break;
+    // A sandbox takes its time: what is known is told before. Elsewhere only the result of a pass is told, once.
+    if (actions.createSandbox !== undefined) context.report(report);
+    const progress = await carryOut(op, deps, context, state, actions, waiting);
+    againInMs = soonest([againInMs, progress.againInMs]);
+    if (!progress.changed) break;
+  }
+  context.report(report);
+  return { ...report, againInMs };
+}
+
+interface Progress {
+  readonly changed: boolean;
+  readonly againInMs: number | undefined;
+}
+
+async function carryOut(
+  op: Op,
+  deps: WorkerDeps,
+  context: SyncContext,
+  state: PodRuntimeState,
+  actions: PodActions,
+  waiting: Map<string, Waiting>,
+): Promise<Progress> {
+  for (const kill of actions.kill) context.kill(kill, state);
+  const cleaned = await cleanUp(op, deps, context.pod, actions);
+  if (actions.createSandbox !== undefined) {
+    await createSandbox(op, deps, context.pod, actions.createSandbox);
+    return { changed: true, againInMs: undefined };
+  }
+  const started = await startContainers(op, deps, context, actions, waiting);
+  return { changed: cleaned || started.changed, againInMs: started.againInMs };
+}
+
+async function startContainers(
+  op: Op,
+  deps: WorkerDeps,
+  { pod, failedStarts }: SyncContext,
+  actions: PodActions,
+  waiting: Map<string, Waiting>,
+): Promise<Progress> {
+  const volumes = deps.volumes.ofPod(pod);
+  // The volume manager wakes the pod when its volumes are ready.
+  if (actions.sandbox === undefined || actions.start.length === 0) return { changed: false, againInMs: undefined };
+  if (!volumes.ready) return { changed: false, againInMs: undefined };
+  let changed = false;
+  let againInMs: number | undefined;
+  for (const start of actions.start) {
+    const context = { pod, sandbox: actions.sandbox, volumePaths: volumes.paths, failedStarts };
+    const outcome = await startContainer(op, deps, context, start);
+    if (outcome.kind === 'started') changed = true;
+    if (outcome.kind === 'pulling') break;
+    if (outcome.kind === 'failed') {
+      waiting.set(start.container.name, { reason: outcome.reason, message: outcome.message });
+      againInMs = soonest([againInMs, outcome.retryInMs]);
+    }
+  }
+  return { changed, againInMs };
+}
+
+/** Old sandboxes and dead containers. What cannot be removed now is tried again in the next pass, and holds nobody up. */
+async function cleanUp(op: Op, deps: WorkerDeps, pod: NodePod, actions: PodActions): Promise<boolean> {
+  let changed = false;
+  const attempt = async (what: string, run: () => Promise<unknown>): Promise<void> => {
+    try {
+      await run();
+      changed = true;
+    } catch (error) {
+      if (op.signal.aborted) throw error;
+      op.log.warn({ podUid: pod.uid, what, error: messageOf(error) }, 'clean-up of an old run failed');
+    }
+  };
+  for (const { id } of actions.stopSandboxes) {
+    await attempt('StopPodSandbox', () => deps.runtime.stopPodSandbox(op, { podSandboxId: id }));
+  }
+  for (const containerId of actions.removeContainers) {
+    await attempt('RemoveContainer', () => deps.runtime.removeContainer(op, { containerId }));
+  }
+  for (const podSandboxId of actions.removeSandboxes) {
+    await attempt('RemovePodSandbox', () => deps.runtime.removePodSandbox(op, { podSandboxId }));
+  }
+  return changed;
+}
+
+function soonest(times: readonly (number | undefined)[]): number | undefined {
+  const given = times.filter((time) => time !== undefined);
+  return given.length === 0 ? undefined : Math.min(...given);
+}
