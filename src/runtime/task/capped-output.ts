@@ -1,10 +1,12 @@
 import type { Readable } from 'node:stream';
+import { outputPipe, type OutputPipe } from '../../linux/pipe.ts';
 
 /** The first bytes of a stream. What comes after the cap is read, so that the writer does not block, and thrown away. */
-export class CappedOutput {
+export class CappedOutput implements Disposable {
   readonly #capBytes: number;
   readonly #chunks: Uint8Array[] = [];
   readonly #end = Promise.withResolvers<undefined>();
+  #reader: Readable | undefined;
   #size = 0;
   #truncated = false;
 
@@ -12,13 +14,13 @@ export class CappedOutput {
     this.#capBytes = capBytes;
   }
 
-  read(stream: Readable | null): void {
-    if (stream === null) {
-      this.#end.resolve(undefined);
-      return;
-    }
-    stream.on('data', (chunk: Buffer) => this.add(chunk));
-    for (const event of ['end', 'close', 'error']) stream.once(event, () => this.#end.resolve(undefined));
+  /** Makes the pipe that is to be written to, and reads it from now on. */
+  pipe(): OutputPipe {
+    const pipe = outputPipe();
+    this.#reader = pipe.reader;
+    pipe.reader.on('data', (chunk: Buffer) => this.add(chunk));
+    for (const event of ['end', 'close', 'error']) pipe.reader.once(event, () => this.#end.resolve(undefined));
+    return pipe;
   }
 
   add(chunk: Uint8Array): void {
@@ -41,5 +43,10 @@ export class CappedOutput {
 
   bytes(): Uint8Array {
     return Buffer.concat(this.#chunks);
+  }
+
+  /** Reads no more: whoever still writes gets EPIPE. */
+  [Symbol.dispose](): void {
+    this.#reader?.destroy();
   }
 }

@@ -29,8 +29,8 @@ export interface ConmonOptions {
   readonly path: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** conmon's own stdout and stderr: inherited by an exec'd process when the log is `passthrough`. */
-  readonly stdout?: 'ignore' | 'pipe';
+  /** Descriptors for conmon's own stdout and stderr: an exec'd process inherits them when the log is `passthrough`. */
+  readonly output?: { readonly stdout: number; readonly stderr: number };
 }
 
 const SYNC_FD = 3;
@@ -41,7 +41,7 @@ const STDERR_KEPT = 8192;
 export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess> {
   const child = spawn(options.path, options.args, {
     cwd: options.cwd,
-    stdio: ['ignore', options.stdout ?? 'ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', options.output?.stdout ?? 'ignore', options.output?.stderr ?? 'pipe', 'pipe', 'pipe'],
     env: {
       PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
       _OCI_SYNCPIPE: String(SYNC_FD),
@@ -70,11 +70,9 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
   start.on('error', () => undefined);
   const messages = new MessageReader(sync);
   let stderr = '';
-  if (options.stdout !== 'pipe') {
-    child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      if (stderr.length < STDERR_KEPT) stderr += text;
-    });
-  }
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    if (stderr.length < STDERR_KEPT) stderr += text;
+  });
   return {
     pid: child.pid ?? 0,
     child,
@@ -85,7 +83,7 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
     letGo: () => {
       sync.destroy();
       start.destroy();
-      if (options.stdout !== 'pipe') child.stderr?.destroy();
+      child.stderr?.destroy();
       child.unref();
     },
   };

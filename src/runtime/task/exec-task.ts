@@ -98,16 +98,9 @@ async function processOf(task: Task, request: ExecRequest): Promise<OciProcess> 
 }
 
 async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace): Promise<ExecOutcome> {
-  const stdout = new CappedOutput(EXEC_OUTPUT_CAP_BYTES);
-  const stderr = new CappedOutput(EXEC_OUTPUT_CAP_BYTES);
-  const monitor = await spawnConmon({
-    path: context.conmon,
-    args: execArguments(task, place),
-    cwd: place.dir,
-    stdout: 'pipe',
-  });
-  stdout.read(monitor.child.stdout);
-  stderr.read(monitor.child.stderr);
+  using stdout = new CappedOutput(EXEC_OUTPUT_CAP_BYTES);
+  using stderr = new CappedOutput(EXEC_OUTPUT_CAP_BYTES);
+  const monitor = await spawnWith(context, task, place, stdout, stderr);
   try {
     if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
     monitor.release();
@@ -125,9 +118,27 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace): 
     await settled(context, kill(op, context, task, place, monitor), 2 * KILLED_MS);
     throw error;
   } finally {
-    monitor.child.stdout?.destroy();
-    monitor.child.stderr?.destroy();
     monitor.letGo();
+  }
+}
+
+async function spawnWith(
+  context: TaskContext,
+  task: Task,
+  place: ExecPlace,
+  stdout: CappedOutput,
+  stderr: CappedOutput,
+): Promise<ConmonProcess> {
+  const pipes = [stdout.pipe(), stderr.pipe()] as const;
+  try {
+    return await spawnConmon({
+      path: context.conmon,
+      args: execArguments(task, place),
+      cwd: place.dir,
+      output: { stdout: pipes[0].writeFd, stderr: pipes[1].writeFd },
+    });
+  } finally {
+    for (const pipe of pipes) pipe.closeWriter();
   }
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { canceled, isKind } from '../../../src/lib/errors.ts';
+import { readComm } from '../../../src/linux/procfs.ts';
 import type { Task } from '../../../src/runtime/task/task.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
 
@@ -24,6 +25,11 @@ await test('exec', needsRoot, async (t) => {
       [outcome.exitCode, text(outcome.stdout), text(outcome.stderr), outcome.truncated],
       [3, 'out\n', 'err\n', false],
     );
+  });
+
+  await t.test('its streams can be opened by name', async () => {
+    const outcome = await exec(['sh', '-c', 'echo out >/dev/stdout; echo err >/dev/stderr']);
+    assert.deepEqual([outcome.exitCode, text(outcome.stdout), text(outcome.stderr)], [0, 'out\n', 'err\n']);
   });
 
   await t.test('environment', async () => {
@@ -78,7 +84,12 @@ await test('exec', needsRoot, async (t) => {
     const running = exec(['sleep', '3000']);
     running.catch(() => undefined);
     const pid = await fixture.running(task, 'sleep 3000');
-    process.kill((await fixture.processes.view(pid))!.ppid, 'SIGKILL');
+    const monitor = await until('its monitor', async () => {
+      // At first the OCI runtime is its parent.
+      const parent = (await fixture.processes.view(pid))?.ppid ?? 0;
+      return (await readComm(parent)) === 'conmon' ? parent : undefined;
+    });
+    process.kill(monitor, 'SIGKILL');
     await assert.rejects(running, (error) => isKind(error, 'Unavailable'));
     await onlyInit(fixture, task);
   });
