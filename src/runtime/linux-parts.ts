@@ -62,7 +62,10 @@ export function mountPoints(mounts: Mounts): MountPoints {
 export function cgroupTree(cgroups: Cgroups): CgroupTree {
   return {
     exists: (path) => cgroups.exists(path),
-    create: (_op, path) => cgroups.ensureParent(path),
+    create: async (_op, path, limits) => {
+      await cgroups.ensureParent(path);
+      await cgroups.setResources(path, limits);
+    },
     procs: (path, recursive) => cgroups.procs(path, recursive),
     killAll: (op, path) => cgroups.killAll(op, path),
     thaw: (_op, path) => cgroups.thaw(path),

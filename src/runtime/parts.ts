@@ -80,9 +80,18 @@ export interface NamespacePins {
   inodeOf(path: string): Promise<string | undefined>;
 }
 
+/** Of a whole pod. */
+export interface PodLimits {
+  readonly cpuShares?: number;
+  readonly cpuQuotaUs?: number;
+  readonly cpuPeriodUs?: number;
+  readonly memoryLimitBytes?: number;
+}
+
 export interface CgroupTree {
   exists(path: string): Promise<boolean>;
-  create(op: Op, path: string): Promise<void>;
+  /** There already is a success; the limits are set all the same. */
+  create(op: Op, path: string, limits: PodLimits): Promise<void>;
   procs(path: string, recursive: boolean): Promise<number[]>;
   killAll(op: Op, path: string): Promise<void>;
   thaw(op: Op, path: string): Promise<void>;

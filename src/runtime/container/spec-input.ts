@@ -173,16 +173,14 @@ export function seccompChoiceOf(config: ContainerConfig): SeccompChoice {
   const security = config.linux?.securityContext;
   if (security?.privileged === true) return { kind: 'unconfined' };
   const profile = security?.seccomp;
-  switch (profile?.profileType) {
-    case undefined:
+  if (profile === undefined) return { kind: 'default' };
+  switch (profile.profileType) {
     case SecurityProfile_ProfileType.RuntimeDefault:
       return { kind: 'default' };
     case SecurityProfile_ProfileType.Unconfined:
       return { kind: 'unconfined' };
     case SecurityProfile_ProfileType.Localhost:
-      if (profile?.localhostRef === undefined || profile.localhostRef === '') {
-        throw invalidArgument('a seccomp profile of type Localhost needs localhost_ref');
-      }
+      if (profile.localhostRef === '') throw invalidArgument('a seccomp profile of type Localhost needs localhost_ref');
       return { kind: 'file', path: profile.localhostRef };
   }
 }

@@ -177,11 +177,9 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return { ...status, start: { ...status.start, phase: 'released' } };
     case 'started':
       return started(status, event.startedAtWallMs);
-    case 'start-undone': {
+    case 'start-undone':
       if (state.kind !== 'created') throw illegal(status, event);
-      const { start: _start, ...rest } = status;
-      return rest;
-    }
+      return { ...status, start: undefined };
     case 'start-failed': {
       if (state.kind === 'exited') return status;
       if (state.kind !== 'created') throw illegal(status, event);
@@ -210,8 +208,8 @@ function started(status: ContainerStatus, startedAtWallMs: number): ContainerSta
   if (status.state.kind !== 'created' || status.start === undefined || task === undefined) {
     throw illegal(status, { kind: 'started', startedAtWallMs });
   }
-  const { start, ...rest } = status;
-  return { ...rest, state: { kind: 'running', task, bootId: start.bootId, startedAtWallMs } };
+  const { bootId } = status.start;
+  return { ...status, start: undefined, state: { kind: 'running', task, bootId, startedAtWallMs } };
 }
 
 function exited(status: ContainerStatus, exit: ExitStatus): ContainerStatus {
@@ -246,13 +244,12 @@ function ended(
   startedAtWallMs: number | undefined,
   finishedAtWallMs: number,
 ): ContainerStatus {
-  const { start: _start, ...rest } = status;
   const base = { kind: 'exited', cause } as const;
   const state: ExitedState =
     startedAtWallMs === undefined
       ? { ...base, finishedAtWallMs }
       : { ...base, startedAtWallMs, finishedAtWallMs: Math.max(finishedAtWallMs, startedAtWallMs) };
-  return { ...rest, state };
+  return { ...status, start: undefined, state };
 }
 
 function illegal(status: ContainerStatus, event: ContainerEvent): Error {

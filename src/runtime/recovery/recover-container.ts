@@ -4,7 +4,7 @@ import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
 import { armExit } from '../container/start-container.ts';
-import { taskOf, transition, type ContainerEvent } from '../container/state.ts';
+import { canStart, taskOf, transition, type ContainerEvent } from '../container/state.ts';
 import { driveStop } from '../container/stop-container.ts';
 import { subjectOf } from '../container/subject.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
@@ -14,6 +14,12 @@ import { decideContainer, isOfBoot, type ContainerFound } from './decide-contain
 
 /** Linux reports start times in ticks of 1/100 s to user space, on every architecture. */
 const TICK_MS = 10;
+
+/**
+ * So long a container whose start was cut short stays CREATED, for a caller that repeats its call. kubelet does not, and takes
+ * no notice of a CREATED init container ever after (FAILURES.md row 16): then it is EXITED.
+ */
+const START_AGAIN_MS = 10_000;
 
 /** Brings one container's record in line with the world. Runs in the container's lane; writes no disk unless it must. */
 export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): Promise<void> {
@@ -32,6 +38,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       // Deleting a task that never ran leaves a number: it is nobody's exit code.
       await rt.tasks.forgetExit(id);
       change(rt, id, { kind: 'start-undone' });
+      rt.clock.after(START_AGAIN_MS, () => giveUpStart(rt, id));
       note(rt, record, 'container.start-undone', 'its start was cut short by a restart of gantryd and undone');
       return;
     case 'adopt':
@@ -62,6 +69,13 @@ export function resumeContainer(rt: RuntimeContext, id: string): void {
   }
   // The deadline is CLOCK_BOOTTIME: it went on while we were away.
   if (status.stop !== undefined && status.state.kind !== 'exited') driveStop(rt, id);
+}
+
+function giveUpStart(rt: RuntimeContext, id: string): void {
+  const status = rt.containers.get(id)?.status;
+  if (status === undefined || !canStart(status)) return;
+  const message = 'its start was cut short by a restart of gantryd and not asked for again';
+  change(rt, id, { kind: 'start-failed', message, atWallMs: rt.clock.wallMs() });
 }
 
 function change(rt: RuntimeContext, id: string, event: ContainerEvent): void {

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import {
   PodSandboxConfig,
   Protocol,
+  type LinuxContainerResources,
   type RunPodSandboxRequest,
   type RunPodSandboxResponse,
 } from '../../cri/gen/api.ts';
@@ -13,7 +14,7 @@ import type { LedgerItem } from '../../lib/ledger.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
-import type { NetworkRequest } from '../parts.ts';
+import type { NetworkRequest, PodLimits } from '../parts.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
@@ -89,7 +90,11 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
         rt.ledger.intend(owner, ...items),
       ]);
       await mkdir(paths.dir, { recursive: true, mode: 0o711 });
-      await settleAll([makeCgroup(op, rt, items), makeFiles(op, rt, meta, paths), pinNamespaces(op, rt, meta, paths)]);
+      await settleAll([
+        makeCgroup(op, rt, meta, items),
+        makeFiles(op, rt, meta, paths),
+        pinNamespaces(op, rt, meta, paths),
+      ]);
       if (facts.netnsPath !== undefined) {
         await recordStep(rt, subject, { what: 'sandbox.network', message: 'pod network connected' }, () =>
           connect(op, rt, meta, facts.netnsPath ?? ''),
@@ -113,8 +118,9 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
 async function resourcesOf(rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<LedgerItem[]> {
   const { facts, id } = meta;
   const pins = Object.values(pinPathsOf(meta, paths));
-  // A parent group that is there already (kubelet's) is not ours to remove.
-  const cgroupIsOurs = !(await rt.cgroups.exists(facts.cgroupPath));
+  // A parent group elsewhere that is there already (kubelet's) is not ours to remove.
+  const cgroupIsOurs =
+    facts.cgroupPath.startsWith(`${rt.settings.cgroupParent}/`) || !(await rt.cgroups.exists(facts.cgroupPath));
   return [
     ...(cgroupIsOurs ? [{ kind: 'cgroup', key: facts.cgroupPath, volatile: true }] : []),
     { kind: 'directory', key: paths.dir, data: { root: rt.paths.sandboxes }, volatile: false },
@@ -126,8 +132,21 @@ async function resourcesOf(rt: RuntimeContext, meta: SandboxMeta, paths: Sandbox
   ];
 }
 
-async function makeCgroup(op: Op, rt: RuntimeContext, items: readonly LedgerItem[]): Promise<void> {
-  for (const { key } of items.filter((item) => item.kind === 'cgroup')) await rt.cgroups.create(op, key);
+async function makeCgroup(op: Op, rt: RuntimeContext, meta: SandboxMeta, items: readonly LedgerItem[]): Promise<void> {
+  for (const { key } of items.filter((item) => item.kind === 'cgroup')) {
+    await rt.cgroups.create(op, key, limitsOf(meta.config.linux?.resources));
+  }
+}
+
+/** Zero is "not said". Where the group is kubelet's, so are its limits. */
+function limitsOf(resources: LinuxContainerResources | undefined): PodLimits {
+  const { cpuShares = 0n, cpuQuota = 0n, cpuPeriod = 0n, memoryLimitInBytes = 0n } = resources ?? {};
+  return {
+    ...(cpuShares > 0n ? { cpuShares: Number(cpuShares) } : {}),
+    ...(cpuQuota > 0n ? { cpuQuotaUs: Number(cpuQuota) } : {}),
+    ...(cpuPeriod > 0n ? { cpuPeriodUs: Number(cpuPeriod) } : {}),
+    ...(memoryLimitInBytes > 0n ? { memoryLimitBytes: Number(memoryLimitInBytes) } : {}),
+  };
 }
 
 async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {

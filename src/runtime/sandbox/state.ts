@@ -87,10 +87,9 @@ export function transition(status: SandboxStatus, event: SandboxEvent): SandboxS
       return status.stopping === undefined ? { ...status, stopping: { sinceWallMs: event.atWallMs } } : status;
     case 'stopped': {
       if (status.stopped === true) return status;
-      const { infra: _infra, ...rest } = status;
       const next: SandboxState =
         state.kind === 'notready' ? state : { kind: 'notready', why: 'stopped', sinceWallMs: event.atWallMs };
-      return { ...rest, pins: [], ips: [], stopped: true, state: next };
+      return { ...status, infra: undefined, pins: [], ips: [], stopped: true, state: next };
     }
     case 'removal-wanted':
       return status.removing === undefined ? { ...status, removing: { sinceWallMs: event.atWallMs } } : status;

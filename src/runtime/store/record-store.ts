@@ -46,6 +46,7 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #unpersisted = new Set<string>();
   #onAnyChange: ((id: string) => void) | undefined;
+  #closed = false;
 
   private constructor(deps: RecordStoreDeps, codec: RecordCodec<Meta, Status>) {
     this.#deps = deps;
@@ -155,6 +156,11 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     return [...this.#unpersisted];
   }
 
+  /** Nothing is tried again from now on: the next process finds out by looking. */
+  close(): void {
+    this.#closed = true;
+  }
+
   async remove(id: string): Promise<void> {
     await this.#deps.db.write({ sql: `DELETE FROM ${this.#codec.table} WHERE id = ?`, params: [id] });
     this.#unpersisted.delete(id);
@@ -212,9 +218,10 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
         if (this.#records.get(id) === record || !this.#records.has(id)) this.#unpersisted.delete(id);
       },
       (error: unknown) => {
+        if (this.#closed) return;
         this.#deps.log.error({ id, error: messageOf(error) }, 'status not persisted, trying again');
         this.#deps.clock.after(PERSIST_RETRY_MS, () => {
-          if (this.#unpersisted.has(id)) this.#persistUntilDone(id);
+          if (!this.#closed && this.#unpersisted.has(id)) this.#persistUntilDone(id);
         });
       },
     );

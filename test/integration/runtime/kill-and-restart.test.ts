@@ -72,14 +72,16 @@ const ended = (containerId: string): Promise<ContainerStatus> =>
 test('kill -9 of the daemon: the same processes serve on, and can be used and ended as before', { skip }, async () => {
   const config = pod(root, 'serve', { network: NamespaceMode.POD, pid: NamespaceMode.POD });
   const sandboxId = await runPod(config);
-  const script = 'echo up > /www/index.html; httpd -p 8080 -h /www; trap "exit 9" TERM; while :; do sleep 0.05; done';
+  const script =
+    'echo up > /www/index.html; httpd -p 8080 -h /www; trap "exit 9" TERM; touch /www/ready; while :; do sleep 0.05; done';
   const id = await run(sandboxId, config, container('web', ['sh', '-c', script]));
   const before = await look(id);
   const { status } = await daemon.cri.runtime.podSandboxStatus(op, { podSandboxId: sandboxId, verbose: false });
   const url = `http://${status?.network?.ip ?? ''}:8080/`;
   const answer = async (): Promise<string> => await (await fetch(url, { signal: AbortSignal.timeout(60_000) })).text();
   await eventually(
-    () => answer().catch(() => ''),
+    async () =>
+      (await fetch(`${url}ready`).catch(() => undefined))?.ok === true ? await answer().catch(() => '') : '',
     (text) => text === 'up\n',
     'the page',
   );
@@ -169,14 +171,15 @@ test('an exit that left no trace is unknown: no code is made up', { skip }, asyn
 test('a stop goes on where it was, with the deadline it had', { skip }, async () => {
   const config = pod(root, 'stopping');
   const sandboxId = await runPod(config);
-  const script = 'trap "echo asked >> /tmp/asked" TERM; while :; do sleep 0.05; done';
+  const script = 'trap "echo asked >> /tmp/asked" TERM; touch /tmp/ready; while :; do sleep 0.05; done';
   const id = await run(sandboxId, config, container('main', ['sh', '-c', script]));
   const { pid } = await look(id);
   const asked = (): Promise<string> => readFile(`/proc/${String(pid)}/root/tmp/asked`, 'utf8').catch(() => '');
+  const ready = { containerId: id, cmd: ['stat', '/tmp/ready'], timeout: 60n };
   await eventually(
-    () => daemon.cri.runtime.execSync(op, { containerId: id, cmd: ['true'], timeout: 60n }),
-    () => true,
-    'exec',
+    () => daemon.cri.runtime.execSync(op, ready),
+    ({ exitCode }) => exitCode === 0,
+    'the trap',
   );
   const stop = daemon.cri.runtime.stopContainer(op, { containerId: id, timeout: 3n }).catch(() => undefined);
   await eventually(asked, (text) => text === 'asked\n', 'the stop signal');

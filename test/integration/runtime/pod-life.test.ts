@@ -28,8 +28,9 @@ test('a pod runs, is seen, ends and leaves nothing', { skip: root }, async () =>
   assert.equal(sandbox.status?.state, PodSandboxState.SANDBOX_READY);
   assert.deepEqual(sandbox.status.annotations, config.annotations);
 
-  const script = 'echo hello; trap "echo bye; exit 7" TERM; while :; do sleep 0.05; done';
+  const script = 'trap "echo bye; exit 7" TERM; echo hello; touch /tmp/ready; while :; do sleep 0.05; done';
   const id = await f.runContainer(sandboxId, config, container('main', ['sh', '-c', script]));
+  while ((await f.exec(id, 'stat', '/tmp/ready')).exitCode !== 0);
   const running = await f.status(id);
   assert.equal(running.state, ContainerState.CONTAINER_RUNNING);
   assert.equal(running.image?.image, IMAGE);

@@ -33,7 +33,7 @@ export interface Opened {
   close(): Promise<void>;
 }
 
-export async function openRuntime(root: Places): Promise<Opened> {
+export async function openRuntime(root: Places, cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni']): Promise<Opened> {
   const store = new StoreThread();
   const { db } = await store.open({ path: join(root.data, 'journal.db'), schema: JOURNAL_SCHEMA, durable: true });
   const journal = await Journal.open(db, systemClock, await bootId(), log);
@@ -46,7 +46,7 @@ export async function openRuntime(root: Places): Promise<Opened> {
       cgroupParent: root.cgroupParent,
       ociRuntime: process.env['GANTRY_TEST_OCI_RUNTIME'] ?? 'auto',
       cniConfDir: root.cniConfDir,
-      cniBinDirs: ['/opt/cni/bin', '/usr/lib/cni'],
+      cniBinDirs,
       registryConfigDir: root.registryConfigDir,
       defaultNetwork: true,
       version: '0.1.0',
@@ -73,10 +73,10 @@ export class RuntimeFixture implements AsyncDisposable {
     this.#opened = opened;
   }
 
-  static async make(): Promise<RuntimeFixture> {
+  static async make(options: { cniBinDirs?: (root: TempRoot) => string[] } = {}): Promise<RuntimeFixture> {
     const root = await TempRoot.make();
     try {
-      const opened = await openRuntime(root);
+      const opened = await openRuntime(root, options.cniBinDirs?.(root));
       const rootfs = join(root.dir, 'rootfs');
       await mkdir(rootfs);
       await makeBusyboxRootfs(rootfs);

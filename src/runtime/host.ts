@@ -1,0 +1,71 @@
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Op } from '../lib/abort.ts';
+import type { Clock } from '../lib/clock.ts';
+import { failedPrecondition } from '../lib/errors.ts';
+import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+import type { HostFacts } from './oci/container-spec-input.ts';
+import { gatherHostFacts } from './oci/host-facts.ts';
+import { probeOciRuntime, type ProbedRuntime } from './oci/probe.ts';
+import { SeccompProfiles } from './oci/seccomp.ts';
+import type { RuntimeSettings } from './settings.ts';
+
+/** What this host has for us. */
+export interface Host {
+  readonly cgroups: Cgroups;
+  /** The monitors' own leaf: they must not be in the login session's scope, nor in the daemon's. */
+  readonly monitorCgroup: string;
+  readonly probed: ProbedRuntime;
+  readonly conmon: string;
+  readonly catatonit?: string;
+  readonly seccomp: SeccompProfiles;
+  readonly facts: HostFacts;
+}
+
+const PROGRAM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+const MONITOR_CGROUP = 'monitors';
+
+/**
+ * Finds the host's parts and tries the OCI runtime by running a container. Throws FailedPrecondition, in one line that says what to
+ * do, when one of them is missing.
+ */
+export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock): Promise<Host> {
+  const cgroupHost = await detectCgroups();
+  if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
+  const conmon = await findProgram('conmon');
+  if (conmon === undefined) throw failedPrecondition('conmon is not installed: install the package conmon');
+  const catatonit = await findProgram('catatonit');
+  const cgroups = new Cgroups({ clock, host: cgroupHost });
+  const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
+  await cgroups.ensureParent(settings.cgroupParent);
+  await cgroups.create(monitorCgroup);
+  const probed = await probeOciRuntime(op, settings.ociRuntime, {
+    clock,
+    cgroupHost,
+    cgroupParent: settings.cgroupParent,
+    stateDir: settings.state,
+    removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
+  });
+  return {
+    cgroups,
+    monitorCgroup,
+    probed,
+    conmon,
+    ...(catatonit === undefined ? {} : { catatonit }),
+    seccomp: await SeccompProfiles.load(),
+    facts: await gatherHostFacts(cgroupHost),
+  };
+}
+
+async function findProgram(name: string): Promise<string | undefined> {
+  for (const folder of PROGRAM_FOLDERS) {
+    const path = join(folder, name);
+    try {
+      await access(path, constants.X_OK);
+      return path;
+    } catch {
+      // not there, or not to be run: the next folder may have it
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { newContainerStatus, transition, type ContainerEvent, type ContainerStatus } from '../container/state.ts';
+import type { Task } from '../task/task.ts';
+import { decideContainer, type ContainerFound } from './decide-container.ts';
+
+const task: Task = {
+  id: 'c',
+  pid: 100,
+  startTimeTicks: 5,
+  conmonPid: 99,
+  conmonStartTimeTicks: 4,
+  bundleDir: '/b',
+  cgroupPath: '/g',
+  terminal: false,
+  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
+};
+const STEPS: readonly ContainerEvent[] = [
+  { kind: 'created' },
+  { kind: 'start-intended', intent: { phase: 'preparing', bootId: 'b', sinceWallMs: 10 } },
+  { kind: 'task-made', task, user: { uid: 0, gid: 0, additionalGids: [] } },
+  { kind: 'task-released' },
+  { kind: 'started', startedAtWallMs: 20 },
+];
+const at = (steps: number): ContainerStatus => STEPS.slice(0, steps).reduce(transition, newContainerStatus(1));
+const [CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING] = [0, 1, 2, 3, 4, 5].map(at) as [
+  ContainerStatus,
+  ContainerStatus,
+  ContainerStatus,
+  ContainerStatus,
+  ContainerStatus,
+  ContainerStatus,
+];
+const EXITED = transition(RUNNING, { kind: 'exited', exit: { kind: 'exited', code: 3, finishedAtWallMs: 30 } });
+const UNKNOWN = transition(RUNNING, { kind: 'lost-sight', why: 'x', atWallMs: 30 });
+
+const found = (more: Partial<ContainerFound> = {}): ContainerFound => ({
+  sameBoot: true,
+  process: 'alive',
+  bootedAtWallMs: 7,
+  ...more,
+});
+const exit = { code: 4, writtenAtWallMs: 40 };
+const decide = (status: ContainerStatus, more: Partial<ContainerFound> = {}): string =>
+  decideContainer(status, found(more)).kind;
+
+test('the table', () => {
+  assert.equal(decide(CREATING, { process: 'none' }), 'roll-back');
+  assert.equal(decide(CREATED, { process: 'none' }), 'keep');
+  assert.equal(decide(EXITED, { process: 'none' }), 'keep');
+  for (const cut of [PREPARING, MADE]) {
+    assert.equal(decide(cut), 'undo-start');
+    assert.equal(
+      decide(cut, { process: 'gone', exit }),
+      'undo-start',
+      'a number that a half-made process left is no exit',
+    );
+    assert.equal(decide(cut, { sameBoot: false, process: 'none' }), 'undo-start');
+  }
+  assert.equal(decide(RELEASED, { runtimeStatus: 'created' }), 'undo-start');
+  assert.equal(decide(RELEASED, { runtimeStatus: 'running' }), 'adopt');
+  assert.equal(decide(RELEASED, { runtimeStatus: 'paused' }), 'adopt');
+  assert.equal(decide(RELEASED, { process: 'gone' }), 'adopt', 'the monitor tells how it ended');
+  for (const status of [RUNNING, UNKNOWN]) {
+    assert.equal(decide(status), 'watch');
+    assert.equal(decide(status, { process: 'gone' }), 'watch');
+    assert.equal(decide(status, { process: 'gone', exit }), 'watch');
+    assert.equal(decide(status, { process: 'unverifiable' }), 'lose-sight');
+    assert.equal(decide(status, { sameBoot: false, process: 'none' }), 'exited');
+  }
+});
+
+test('after a reboot an exit is what its file says, or unknown at the time of the boot', () => {
+  const gone = { sameBoot: false, process: 'none' } as const;
+  assert.deepEqual(decideContainer(RUNNING, found({ ...gone, exit })), {
+    kind: 'exited',
+    exit: { kind: 'exited', code: 4, finishedAtWallMs: 40 },
+  });
+  const decision = decideContainer(RUNNING, found(gone));
+  assert.ok(decision.kind === 'exited' && decision.exit.kind === 'unknown');
+  assert.equal(decision.exit.finishedAtWallMs, 7);
+});
+
+test('no decision is impossible for the state machine, none kills what may run, none makes up a code', () => {
+  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, UNKNOWN);
+  const looks: fc.Arbitrary<ContainerFound> = fc.record(
+    {
+      sameBoot: fc.boolean(),
+      process: fc.constantFrom('alive', 'gone', 'unverifiable', 'none'),
+      bootedAtWallMs: fc.constant(7),
+      exit: fc.constant(exit),
+      runtimeStatus: fc.constantFrom('created', 'running', 'stopped', 'paused', 'odd'),
+    },
+    { requiredKeys: ['sameBoot', 'process', 'bootedAtWallMs'] },
+  );
+  fc.assert(
+    fc.property(statuses, looks, (status, look) => {
+      const decision = decideContainer(status, look);
+      switch (decision.kind) {
+        case 'adopt':
+          transition(status, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
+          break;
+        case 'undo-start':
+          transition(status, { kind: 'start-undone' });
+          assert.ok(status.start !== undefined);
+          break;
+        case 'exited':
+          assert.equal(transition(status, { kind: 'exited', exit: decision.exit }).state.kind, 'exited');
+          assert.ok(!look.sameBoot);
+          assert.ok(decision.exit.kind === 'unknown' || decision.exit.code === look.exit?.code);
+          break;
+        case 'lose-sight':
+        case 'watch':
+          assert.ok(status.state.kind === 'running' || status.state.kind === 'unknown');
+          break;
+        case 'roll-back':
+          assert.equal(status.state.kind, 'creating');
+          break;
+        case 'keep':
+          assert.ok(status.start === undefined);
+      }
+    }),
+  );
+});

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isKind } from '../../lib/errors.ts';
+import { NameReservations, type ReserveRequest } from './name-reservations.ts';
+
+const request = (more: Partial<ReserveRequest<string>>): ReserveRequest<string> => ({
+  name: 'n',
+  id: '1',
+  fingerprint: 'f',
+  make: () => Promise.resolve('made'),
+  keepsName: () => false,
+  reuse: () => undefined,
+  describe: () => 'ready',
+  ...more,
+});
+const taken = (error: unknown): boolean => isKind(error, 'AlreadyExists');
+
+test('the same request joins the one that runs; another configuration is refused', async () => {
+  const names = new NameReservations<string>('sandbox');
+  const { promise, resolve } = Promise.withResolvers<string>();
+  let makes = 0;
+  const make = (): Promise<string> => {
+    makes++;
+    return promise;
+  };
+  const first = names.reserve(request({ make }));
+  const second = names.reserve(request({ id: '2', make }));
+  await assert.rejects(names.reserve(request({ id: '3', fingerprint: 'other', make })), taken);
+  resolve('one');
+  assert.deepEqual(await Promise.all([first, second]), ['one', 'one']);
+  assert.equal(makes, 1);
+});
+
+test('a name is free after a failure, unless something is left under it', async () => {
+  const names = new NameReservations<string>('sandbox');
+  const fail = (): Promise<string> => Promise.reject(new Error('no'));
+  await assert.rejects(names.reserve(request({ make: fail })));
+  await assert.rejects(names.reserve(request({ id: '2', make: fail, keepsName: () => true })));
+  await assert.rejects(names.reserve(request({ id: '3' })), /taken by 2 \(ready\)/);
+  names.release('n', '1');
+  await assert.rejects(names.reserve(request({ id: '3' })), taken);
+  names.release('n', '2');
+  assert.equal(await names.reserve(request({ id: '3' })), 'made');
+});
+
+test('a finished object is handed out again only where its owner says so', async () => {
+  const names = new NameReservations<string>('sandbox');
+  names.take('n', '1');
+  await assert.rejects(names.reserve(request({ id: '2' })), taken);
+  assert.equal(
+    await names.reserve(request({ id: '2', reuse: (id) => (id === '1' ? 'the first' : undefined) })),
+    'the first',
+  );
+});

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { ContainerState, NamespaceMode, type PodSandboxConfig } from '../../../src/cri/gen/api.ts';
+import { isKind } from '../../../src/lib/errors.ts';
+import { detectCgroups } from '../../../src/linux/cgroups.ts';
+import { LeakCheck } from '../../support/leak-check.ts';
+import { eventually } from './daemon-process.ts';
+import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
+
+const root = process.getuid?.() !== 0 && 'needs root';
+let f: RuntimeFixture;
+let leaks: LeakCheck;
+
+/** A CNI plug-in that does what a file says: `ok`, `fail`, or any number of seconds. */
+const PLUGIN = `#!/bin/sh
+dir=$(dirname "$0")
+echo "$CNI_COMMAND $CNI_CONTAINERID" >> "$dir/calls"
+mode=$(cat "$dir/$CNI_COMMAND" 2>/dev/null || echo ok)
+case $mode in
+  ok) ;;
+  fail) echo '{"cniVersion":"1.0.0","code":11,"msg":"told to fail"}'; exit 1 ;;
+  *) exec sleep "$mode" ;;
+esac
+if [ "$CNI_COMMAND" = ADD ]; then
+  echo '{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":"x"}],"ips":[{"address":"192.0.2.7/24","interface":0}]}'
+fi
+`;
+
+before(async () => {
+  if (root !== false) return;
+  const made = await RuntimeFixture.make({ cniBinDirs: (places) => [join(places.dir, 'plugins')] });
+  f = made;
+  const plugins = join(f.root.dir, 'plugins');
+  await mkdir(plugins);
+  await writeFile(join(plugins, 'odd'), PLUGIN);
+  await chmod(join(plugins, 'odd'), 0o755);
+  await writeFile(
+    join(f.root.cniConfDir, '10-odd.conflist'),
+    JSON.stringify({ cniVersion: '1.0.0', name: 'odd', plugins: [{ type: 'odd' }] }),
+  );
+  leaks = await LeakCheck.begin(f.root.leakRoots());
+});
+
+after(async () => {
+  if (root !== false) return;
+  await f[Symbol.asyncDispose]();
+});
+
+const tell = (command: string, mode: string): Promise<void> => writeFile(join(f.root.dir, 'plugins', command), mode);
+const podNet = (name: string): PodSandboxConfig => pod(f.root, name, { network: NamespaceMode.POD });
+
+async function calls(): Promise<string[]> {
+  const text = await readFile(join(f.root.dir, 'plugins', 'calls'), 'utf8').catch(() => '');
+  return text.split('\n').map((line) => line.split(' ')[0] ?? '');
+}
+
+test(
+  'a network that cannot be set up: everything is undone, DEL is called, the name is free',
+  { skip: root },
+  async () => {
+    await tell('ADD', 'fail');
+    await assert.rejects(f.runSandbox(podNet('net')), /told to fail/);
+    assert.ok((await calls()).includes('DEL'));
+    assert.deepEqual((await f.cri.listPodSandbox(op, { filter: undefined })).items, []);
+    await leaks.assertNone();
+    await tell('ADD', 'ok');
+    const id = await f.runSandbox(podNet('net'));
+    const { status } = await f.cri.podSandboxStatus(op, { podSandboxId: id, verbose: false });
+    assert.equal(status?.network?.ip, '192.0.2.7');
+    await f.endPod(id);
+    await leaks.assertNone();
+  },
+);
+
+test(
+  'a caller that leaves, and comes back with the same request, gets what was made meanwhile',
+  { skip: root },
+  async () => {
+    await tell('ADD', '1');
+    const config = podNet('impatient');
+    const caller = new AbortController();
+    const first = f.cri.runPodSandbox({ ...op, signal: caller.signal }, { config, runtimeHandler: '' });
+    const other = { ...config, hostname: 'another' };
+    setImmediate(() => caller.abort(new Error('gone')));
+    await assert.rejects(first);
+    await assert.rejects(f.runSandbox(other), (error) => isKind(error, 'AlreadyExists'));
+    // The plug-in slept instead of answering: that run fails for all who wait for it, and is undone.
+    await assert.rejects(f.runSandbox(config));
+    await tell('ADD', 'ok');
+    const [a, b] = await Promise.all([f.runSandbox(config), f.runSandbox(config)]);
+    assert.equal(a, b, 'two at once are one');
+    await assert.rejects(f.runSandbox(config), (error) => isKind(error, 'AlreadyExists'));
+    await f.endPod(a);
+    await leaks.assertNone();
+  },
+);
+
+test(
+  'DEL that fails is tried again and holds up nothing but itself, and that not for ever',
+  { skip: root },
+  async () => {
+    const config = podNet('sticky');
+    const id = await f.runSandbox(config);
+    const containerId = await f.runContainer(id, config, container('main', ['sleep', '600']));
+    await tell('DEL', 'fail');
+    await assert.rejects(f.cri.stopPodSandbox(op, { podSandboxId: id }), /told to fail/);
+    assert.equal((await f.status(containerId)).state, ContainerState.CONTAINER_EXITED);
+    const pending = await f.runtime.inspector.pendingWork(op, { podName: 'sticky' });
+    assert.match(pending[0]?.message ?? '', /cni/);
+    assert.match(pending[0]?.lastError ?? '', /told to fail/);
+    await eventually(
+      () =>
+        f.cri.removePodSandbox(op, { podSandboxId: id }).then(
+          () => true,
+          () => false,
+        ),
+      (gone) => gone,
+      'a removal without the network',
+    );
+    assert.ok((await readdir(f.root.netnsDir)).length === 0);
+    const { entries } = await f.runtime.inspector.explain(op, { subject: { podName: 'sticky' } });
+    assert.ok(entries.some(({ what }) => what === 'sandbox.network-deferred'));
+    const before = (await calls()).length;
+    await tell('DEL', 'ok');
+    await eventually(
+      () => f.runtime.inspector.pendingWork(op),
+      (items) => items.length === 0,
+      'the deferred DEL',
+    );
+    assert.ok((await calls()).length > before);
+    await leaks.assertNone();
+  },
+);
+
+test(
+  'without a network configuration only pods of the host network run, and Status says so',
+  { skip: root },
+  async () => {
+    const file = join(f.root.cniConfDir, '10-odd.conflist');
+    const text = await readFile(file, 'utf8');
+    await writeFile(file, 'not a configuration');
+    const { status } = await f.cri.status(op, { verbose: false });
+    const network = status?.conditions.find(({ type }) => type === 'NetworkReady');
+    assert.equal(network?.status, false);
+    await assert.rejects(f.runSandbox(podNet('none')), (error) => isKind(error, 'Unavailable'));
+    await f.endPod(await f.runSandbox(pod(f.root, 'host')));
+    await writeFile(file, text);
+    await leaks.assertNone();
+  },
+);
+
+test('a process that SIGKILL does not end at once holds up nobody else, and ends by itself', { skip: root }, async (t) => {
+  const freezer = (await detectCgroups()).v1.find(({ controllers }) => controllers.includes('freezer'));
+  if (freezer === undefined) {
+    t.skip('a frozen process of cgroup v2 does die of SIGKILL');
+    return;
+  }
+  const config = pod(f.root, 'frozen');
+  const id = await f.runSandbox(config);
+  const stuck = await f.runContainer(id, config, container('stuck', ['sleep', '600']));
+  const fine = await f.runContainer(id, config, container('fine', ['sleep', '600']));
+  // In a group of its own below, which the kill's own thawing does not reach in time: frozen again and again.
+  const own = join(freezer.mountPoint, f.root.cgroupParent, `pod${id}`, stuck, 'freezer.state');
+  let frozen = true;
+  const freezing = (async () => {
+    while (frozen) {
+      await writeFile(own, 'FROZEN').catch(() => undefined);
+      await new Promise((next) => setTimeout(next, 1));
+    }
+  })();
+  const caller = new AbortController();
+  const stop = f.cri.stopContainer({ ...op, signal: caller.signal }, { containerId: stuck, timeout: 0n });
+  stop.catch(() => undefined);
+  await f.stop(fine, 0);
+  assert.equal((await f.status(fine)).exitCode, 137);
+  frozen = false;
+  await freezing;
+  await writeFile(own, 'THAWED').catch(() => undefined);
+  await stop;
+  assert.equal((await f.status(stuck)).exitCode, 137);
+  await f.endPod(id);
+  await leaks.assertNone();
+});
