@@ -148,7 +148,8 @@ async function tailOffset(file: FileHandle, count: number): Promise<number> {
     tail = Buffer.from(block.subarray(0, lineEnd));
     end = blockStart;
   }
-  return 0;
+  // The first line has no line end before it.
+  return found === count && endsLine(tail) ? tail.length + 1 : 0;
 }
 
 /** Just behind a full line: where the one after it begins. */

@@ -32,6 +32,7 @@ export class PodKiller {
   readonly #running = new Set<string>();
   readonly #failures = new Map<string, { count: number; notBeforeMs: number; message: string }>();
   #saving: Promise<unknown> = Promise.resolve();
+  #closed = false;
 
   private constructor(deps: PodKillerDeps, record: TerminationRecord) {
     this.#deps = deps;
@@ -128,8 +129,11 @@ export class PodKiller {
     return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - this.#deps.clock.monotonicMs());
   }
 
-  close(): void {
+  /** Nothing is written any more once it has resolved. */
+  async close(): Promise<void> {
+    this.#closed = true;
     this.#deadline.close();
+    await this.#saving;
   }
 
   #failed(pod: NodePod, container: string, containerId: string, error: unknown): void {
@@ -163,7 +167,9 @@ export class PodKiller {
       sinceBoottimeMs: this.#sinceBoottimeMs,
     };
     // One after another: a later record must not be overtaken by an earlier one.
-    this.#saving = this.#saving.then(() => writeTermination(this.#deps.recordPath, record));
+    this.#saving = this.#saving.then(async () => {
+      if (!this.#closed) await writeTermination(this.#deps.recordPath, record);
+    });
     await this.#saving;
   }
 }

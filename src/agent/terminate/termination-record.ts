@@ -1,5 +1,4 @@
-import { mkdir, readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { writeFileAtomic } from '../../lib/atomic-file.ts';
 
 /** The end of a pod that has begun, as the next agent process needs it. */
@@ -25,10 +24,12 @@ export async function readTermination(path: string, bootId: string): Promise<Ter
   }
 }
 
-/** Best effort: a full disk must not keep a pod from ending (FAILURES.md row 13). */
+/**
+ * Best effort: a full disk must not keep a pod from ending (FAILURES.md row 13). The pod's directory is not made for it: a late
+ * write would bring it back after it was removed.
+ */
 export async function writeTermination(path: string, record: TerminationRecord): Promise<boolean> {
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o750 });
     await writeFileAtomic(path, JSON.stringify(record));
     return true;
   } catch {

@@ -149,7 +149,7 @@ export class PodWorker {
   /** Ends nothing but this worker: containers and volumes stay as they are. */
   stop(): void {
     this.#timer?.cancel();
-    this.#killer?.close();
+    void this.#killer?.close();
     this.#pass?.abort(canceled('the agent stops'));
   }
 
@@ -282,7 +282,7 @@ export class PodWorker {
       return this.#killer.nextRetryMs();
     }
     await stopSandboxes(op, deps, this.#pod, state, this.#stoppedSandboxes, WHY[cause]);
-    this.#killer?.close();
+    await this.#killer?.close();
     this.#publish(state, new Map());
     this.#phase = 'terminated';
     deps.story.tell({

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { MountPropagation, NamespaceMode, Protocol, SecurityProfile_ProfileType, Signal } from '../../cri/gen/api.ts';
+import { testPod } from '../pods/test-pod.ts';
+import { containerConfig, type ContainerConfigInput } from './container-config.ts';
+import { dnsConfig, parseResolvConf } from './dns.ts';
+import { hostnameOf, hostsFile } from './hosts-file.ts';
+import { cgroupResources, qosClass } from './resources.ts';
+import { sandboxConfig } from './sandbox-config.ts';
+
+const dns = { servers: ['192.0.2.53'], searches: [], options: [] };
+
+await test('a sandbox gets its names, ports, sysctls, namespaces and cgroup', () => {
+  const pod = testPod({
+    shareProcessNamespace: true,
+    securityContext: { sysctls: [{ name: 'net.ipv4.ip_local_port_range', value: '1024 2048' }] },
+    containers: [
+      { name: 'a', image: 'i', ports: [{ containerPort: 80, hostPort: 8080 }, { containerPort: 81 }] },
+      { name: 'b', image: 'i', ports: [{ containerPort: 53, hostPort: 5353, protocol: 'UDP', hostIP: '127.0.0.1' }] },
+    ],
+  });
+  const config = sandboxConfig({ pod, attempt: 2, logDirectory: '/logs', dns, cgroupParent: '/gantry' });
+  assert.deepEqual(config.metadata, { name: 'web', namespace: 'default', uid: pod.uid, attempt: 2 });
+  assert.equal(config.hostname, 'web');
+  assert.equal(config.linux?.cgroupParent, `/gantry/pod${pod.uid}`);
+  assert.deepEqual(config.linux.sysctls, { 'net.ipv4.ip_local_port_range': '1024 2048' });
+  assert.equal(config.linux.securityContext?.namespaceOptions?.pid, NamespaceMode.POD);
+  assert.deepEqual(
+    config.portMappings.map(({ protocol, containerPort, hostPort, hostIp }) => [
+      protocol,
+      containerPort,
+      hostPort,
+      hostIp,
+    ]),
+    [
+      [Protocol.TCP, 80, 8080, ''],
+      [Protocol.UDP, 53, 5353, '127.0.0.1'],
+    ],
+  );
+  assert.equal(config.labels['io.kubernetes.pod.uid'], pod.uid);
+  const onHost = sandboxConfig({
+    pod: testPod({ ...pod.spec, hostNetwork: true }),
+    attempt: 0,
+    logDirectory: '',
+    dns,
+    cgroupParent: '/g',
+  });
+  assert.deepEqual([onHost.portMappings, onHost.hostname], [[], '']);
+});
+
+function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
+  const pod = more.pod ?? testPod();
+  return {
+    pod,
+    container: { name: 'main', image: 'i' },
+    attempt: 3,
+    crashes: 2,
+    env: new Map([['WHO', Buffer.from('me')]]),
+    imageRef: 'sha256:1',
+    imageUser: { kind: 'name', name: '' },
+    volumePaths: new Map([['data', '/pods/data']]),
+    hostsFile: '/pods/etc-hosts',
+    logPath: 'main/3.log',
+    nodeMemoryBytes: 1 << 30,
+    ...more,
+  };
+}
+
+await test('a container gets its command, mounts, marks and signal', () => {
+  const config = containerConfig(
+    input({
+      container: {
+        name: 'main',
+        image: 'i',
+        command: ['echo', '$(WHO)'],
+        args: ['$$(WHO)', '$(NOBODY)'],
+        lifecycle: { stopSignal: 'SIGRTMIN+3', preStop: { sleep: { seconds: 1 } } },
+        volumeMounts: [{ name: 'data', mountPath: '/data/', readOnly: true, mountPropagation: 'Bidirectional' }],
+        securityContext: { capabilities: { add: ['CAP_NET_ADMIN'], drop: ['ALL'] }, allowPrivilegeEscalation: false },
+      },
+    }),
+  );
+  assert.deepEqual(
+    [config.command, config.args],
+    [
+      ['echo', 'me'],
+      ['$(WHO)', '$(NOBODY)'],
+    ],
+  );
+  assert.deepEqual(
+    config.mounts.map(({ containerPath, hostPath, readonly, propagation }) => [
+      containerPath,
+      hostPath,
+      readonly,
+      propagation,
+    ]),
+    [
+      ['/data', '/pods/data', true, MountPropagation.PROPAGATION_BIDIRECTIONAL],
+      ['/etc/hosts', '/pods/etc-hosts', false, MountPropagation.PROPAGATION_PRIVATE],
+    ],
+  );
+  assert.equal(config.stopSignal, Signal.SIGRTMINPLUS3);
+  assert.equal(config.annotations['io.kubernetes.container.restartCount'], '3');
+  assert.equal(config.annotations['io.gantry.container.crashes'], '2');
+  const security = config.linux?.securityContext;
+  assert.deepEqual(security?.capabilities?.addCapabilities, ['NET_ADMIN']);
+  assert.equal(security?.noNewPrivs, true);
+  assert.equal(security.seccomp?.profileType, SecurityProfile_ProfileType.RuntimeDefault);
+});
+
+await test('runAsNonRoot holds against pod, container and image', () => {
+  const nonRoot = { securityContext: { runAsNonRoot: true } };
+  const build = (container: object, imageUser: ContainerConfigInput['imageUser']): unknown =>
+    containerConfig(input({ container: { name: 'main', image: 'i', ...container }, imageUser }));
+  assert.throws(() => build(nonRoot, { kind: 'name', name: '' }), /runs as root/);
+  assert.throws(() => build(nonRoot, { kind: 'uid', uid: 0n }), /runs as root/);
+  assert.throws(() => build(nonRoot, { kind: 'name', name: 'web' }), /is a name/);
+  build(nonRoot, { kind: 'uid', uid: 1000n });
+  build({ securityContext: { runAsNonRoot: true, runAsUser: 7 } }, { kind: 'name', name: '' });
+});
+
+await test('a mount of a volume that is not there is refused', () => {
+  const container = { name: 'main', image: 'i', volumeMounts: [{ name: 'none', mountPath: '/x' }] };
+  assert.throws(() => containerConfig(input({ container })), /volume "none" is not mounted/);
+});
+
+await test('quality of service and cgroup values', () => {
+  const spec = (resources: object): ReturnType<typeof testPod>['spec'] =>
+    testPod({ containers: [{ name: 'main', image: 'i', resources }] }).spec;
+  const all = spec({ limits: { cpu: '500m', memory: '64Mi' } });
+  const some = spec({ requests: { memory: '512Mi' } });
+  assert.deepEqual([qosClass(all), qosClass(some), qosClass(spec({}))], ['Guaranteed', 'Burstable', 'BestEffort']);
+  const of = (pod: typeof all): unknown => cgroupResources(pod, pod.containers[0] ?? { name: '' }, 1 << 30);
+  assert.deepEqual(of(all), {
+    cpuPeriodUs: 100_000,
+    cpuQuotaUs: 50_000,
+    cpuShares: 512,
+    memoryLimitBytes: 1 << 26,
+    oomScoreAdj: -997,
+  });
+  assert.deepEqual(of(some), { cpuPeriodUs: 0, cpuQuotaUs: 0, cpuShares: 2, memoryLimitBytes: 0, oomScoreAdj: 500 });
+});
+
+await test('resolv.conf: the host’s, what is behind its loopback resolver, or the pod’s own', () => {
+  const host = parseResolvConf('# x\nnameserver 127.0.0.53\nsearch a.test b.test\noptions ndots:1 edns0\n');
+  const upstream = parseResolvConf('nameserver 192.0.2.1\n');
+  const spec = testPod().spec;
+  assert.deepEqual(dnsConfig(spec, host, upstream), {
+    servers: ['192.0.2.1'],
+    searches: ['a.test', 'b.test'],
+    options: ['ndots:1', 'edns0'],
+  });
+  assert.deepEqual(dnsConfig({ ...spec, hostNetwork: true }, host, upstream).servers, ['127.0.0.53']);
+  const own = {
+    ...spec,
+    dnsPolicy: 'None',
+    dnsConfig: { nameservers: ['192.0.2.9'], options: [{ name: 'ndots', value: '5' }] },
+  };
+  assert.deepEqual(dnsConfig(own, host, upstream), { servers: ['192.0.2.9'], searches: [], options: ['ndots:5'] });
+});
+
+await test('/etc/hosts and the hostname', () => {
+  const text = hostsFile({ hostname: 'web', ips: ['10.0.0.2'], aliases: [{ ip: '192.0.2.7', hostnames: ['a', 'b'] }] });
+  assert.match(text, /^127\.0\.0\.1\tlocalhost$/m);
+  assert.match(text, /^10\.0\.0\.2\tweb$/m);
+  assert.match(text, /^192\.0\.2\.7\ta\tb$/m);
+  assert.equal(hostnameOf({ name: `${'x'.repeat(62)}-y`, spec: {} }), 'x'.repeat(62));
+});
