@@ -1,4 +1,5 @@
-import type { ExitWatcher, WatchedTask } from '../task/exit-watcher.ts';
+import type { ExitWatcher } from '../task/exit-watcher.ts';
+import type { WatchedTask } from '../task/watched-task.ts';
 
 /** Which tasks' exits are being waited for. One that is let go of is told no more. */
 export class ExitMonitors {

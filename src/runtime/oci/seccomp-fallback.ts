@@ -1,4 +1,4 @@
-import type { SeccompProfile, SeccompRule } from './seccomp.ts';
+import type { SeccompProfile, SeccompRule } from './seccomp-profile.ts';
 
 const EPERM = 1;
 const ENOSYS = 38;

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
-import { parseSeccompProfile, resolveSeccomp, SeccompProfiles, type SeccompProfile } from './seccomp.ts';
+import { parseSeccompProfile, resolveSeccomp, SeccompProfiles } from './seccomp.ts';
+import type { SeccompProfile } from './seccomp-profile.ts';
 
 const profile: SeccompProfile = {
   defaultAction: 'SCMP_ACT_ERRNO',

@@ -2,36 +2,8 @@ import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { errnoOf, failedPrecondition, invalidArgument, messageOf, notFound } from '../../lib/errors.ts';
 import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
-import type { OciSeccomp, OciSyscallArg, OciSyscallRule } from './spec.ts';
-
-/** The field's profile format: an OCI profile whose rules may hold for some capabilities, kernels and architectures only. */
-export interface SeccompProfile {
-  readonly defaultAction: string;
-  readonly defaultErrnoRet?: number;
-  readonly architectures?: readonly string[] | null;
-  readonly archMap?:
-    readonly { readonly architecture: string; readonly subArchitectures?: readonly string[] | null }[] | null;
-  readonly flags?: readonly string[] | null;
-  readonly syscalls?: readonly SeccompRule[] | null;
-}
-
-export interface SeccompRule {
-  readonly names?: readonly string[] | null;
-  /** Old profiles have one name. */
-  readonly name?: string;
-  readonly action: string;
-  readonly errnoRet?: number | null;
-  readonly args?: readonly OciSyscallArg[] | null;
-  readonly includes?: SeccompFilter | null;
-  readonly excludes?: SeccompFilter | null;
-}
-
-interface SeccompFilter {
-  readonly arches?: readonly string[] | null;
-  readonly caps?: readonly string[] | null;
-  /** `major.minor`, of the oldest kernel that the rule is for. */
-  readonly minKernel?: string | null;
-}
+import type { SeccompProfile, SeccompRule } from './seccomp-profile.ts';
+import type { OciSeccomp, OciSyscallRule } from './spec.ts';
 
 export interface SeccompTarget {
   /** Node's name: `x64`, `arm64` … */

@@ -2,7 +2,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { decodeWaitStatus, type WaitStatus } from '../../linux/pidfd.ts';
 import { readExitFile } from './exit-file.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
-import type { ExitWatcherDeps, WatchedTask } from './exit-watcher.ts';
+import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 import { isAlive } from './process-end.ts';
 
 /** So long a process may be gone before its exit file is there: then the process table's word is taken. */

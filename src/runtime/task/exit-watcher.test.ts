@@ -7,7 +7,8 @@ import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { WaitStatus } from '../../linux/pidfd.ts';
 import type { ExitStatus } from './exit-status.ts';
-import { ExitWatcher, type WatchedTask } from './exit-watcher.ts';
+import { ExitWatcher } from './exit-watcher.ts';
+import type { WatchedTask } from './watched-task.ts';
 import type { ProcessTable, ProcessView } from './process-table.ts';
 
 const INIT = 100;

@@ -1,35 +1,9 @@
 import { watch, type FSWatcher } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Timer } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
-import type { Log } from '../../lib/log.ts';
 import { ExitLook } from './exit-look.ts';
-import type { ExitStatus } from './exit-status.ts';
-import type { ProcessTable } from './process-table.ts';
-import type { Task } from './task.ts';
-
-export interface ExitWatcherDeps {
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly processes: ProcessTable;
-  readonly exitsDir: string;
-  /** The kernel's count of OOM kills in a cgroup; absent: no `oom` in exit statuses. */
-  readonly oomKillCount?: (cgroupPath: string) => Promise<number>;
-  /** Exactly once per armed id. */
-  readonly onExit: (id: string, status: ExitStatus) => void;
-  /** At most once per id, when an exit had to be told without its exit file and the file came after all. */
-  readonly onCorrection?: (id: string, status: ExitStatus) => void;
-}
-
-export interface WatchedTask extends Pick<
-  Task,
-  'id' | 'pid' | 'startTimeTicks' | 'conmonPid' | 'conmonStartTimeTicks' | 'cgroupPath'
-> {
-  /** Whether we have sent it a SIGKILL (an earlier process of this Gantry included): then no OOM is to blame. */
-  readonly weSentKill?: () => boolean;
-  /** The cgroup's OOM kills before this task; default 0, as a container's cgroup is its own. */
-  readonly oomKillsBefore?: number;
-}
+import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 
 const LOOK_EVERY_MS = 1_000;
 
