@@ -10,6 +10,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { PendingWork, PodSubresources } from '../kube/gantry-extensions.ts';
 import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
+import { HangSafe } from '../linux/hang-safe.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
@@ -91,13 +92,23 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
   const bootId = config.host?.bootId ?? (await readBootId());
   const memoryBytes = config.host?.memoryBytes ?? os.totalmem();
   const cpus = config.host?.cpus ?? os.availableParallelism();
-  const remover = config.host?.remover ?? new SafeRemove({ clock });
+  const safeRemove = new SafeRemove({ clock });
+  const remover = config.host?.remover ?? safeRemove;
+  const hangSafe = new HangSafe({ clock });
   const events = new EventRecorder({ kube, clock, log, host: nodeName, signal: stopping.signal });
   const story = new Story(config.journal, events);
   const mounts = config.host?.mounts;
   const plugins =
     config.host?.plugins ??
-    standardPlugins({ paths, clock, kube, remover, memoryBytes, ...(mounts === undefined ? {} : { mounts }) });
+    standardPlugins({
+      paths,
+      clock,
+      kube,
+      remover,
+      hangSafe,
+      memoryBytes,
+      ...(mounts === undefined ? {} : { mounts }),
+    });
 
   const pleg = new Pleg({
     runtime: cri.runtime,
@@ -189,6 +200,9 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       await Promise.race([events.flush(), clock.sleep(LAST_WORDS_MS)]);
       stopping.abort(canceled('the agent stops'));
       await Promise.allSettled(running);
+      // Their processes and threads must not outlive us: they are in the daemon's own cgroup.
+      hangSafe.close();
+      safeRemove.close();
     },
     hint: (podUid) => {
       if (podUid !== undefined) workers.wake(podUid);

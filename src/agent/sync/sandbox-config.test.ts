@@ -104,7 +104,7 @@ await test('a container gets its command, mounts, marks and signal', () => {
   assert.equal(config.annotations['io.gantry.container.crashes'], '2');
   const security = config.linux?.securityContext;
   assert.deepEqual(security?.capabilities?.addCapabilities, ['NET_ADMIN']);
-  assert.equal(security?.noNewPrivs, true);
+  assert.ok(security?.noNewPrivs);
   assert.equal(security.seccomp?.profileType, SecurityProfile_ProfileType.RuntimeDefault);
 });
 

@@ -1,6 +1,6 @@
 import type { Op } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
-import { HangSafe } from '../../../linux/hang-safe.ts';
+import type { HangSafe } from '../../../linux/hang-safe.ts';
 import { readMountinfo } from '../../../linux/mountinfo.ts';
 import { Mounts } from '../../../linux/mounts.ts';
 import type { KubeClient } from '../../../kube/client.ts';
@@ -19,14 +19,15 @@ export interface StandardPluginDeps {
   readonly clock: Clock;
   readonly kube: Pick<KubeClient, 'get'>;
   readonly remover: TreeRemover;
+  /** For what may hang; whoever made it closes it. */
+  readonly hangSafe: HangSafe;
   readonly memoryBytes: number;
   readonly mounts?: VolumeMounts;
 }
 
 /** Every kind of volume that there is. */
 export function standardPlugins(deps: StandardPluginDeps): VolumePlugin[] {
-  const { clock, kube, paths } = deps;
-  const hangSafe = new HangSafe({ clock });
+  const { clock, kube, paths, hangSafe } = deps;
   const directory = {
     podsDir: paths.podsDir,
     mounts: deps.mounts ?? new Mounts({ clock, hangSafe }),
