@@ -57,5 +57,9 @@ export default tseslint.config(
       'no-restricted-syntax': 'off',
     },
   },
-  { files: ['**/*.js', '**/*.cjs', '**/*.mjs'], ...tseslint.configs.disableTypeChecked },
+  {
+    files: ['**/*.js', '**/*.cjs', '**/*.mjs'],
+    ...tseslint.configs.disableTypeChecked,
+    languageOptions: { globals: { module: 'writable' }, parserOptions: { projectService: false } },
+  },
 );
