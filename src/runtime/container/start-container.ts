@@ -89,6 +89,8 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
       }),
     ),
   ]);
+  // A stop of the sandbox that began before the intent was visible has not seen this container: so it must not start.
+  sandboxFor(rt, meta);
   await mkdir(rootfs, { recursive: true, mode: 0o700 });
   if (meta.facts.logPath !== undefined) await mkdir(dirname(meta.facts.logPath), { recursive: true, mode: 0o755 });
   await rt.snapshots.mount(op, id, rootfs);

@@ -83,8 +83,8 @@ function stops(rt: RuntimeContext): PendingItem[] {
 
 function retries(rt: RuntimeContext): PendingItem[] {
   return rt.retries.view().map((view) => {
-    const left = rt.ledger
-      .entriesOf(rt.containers.get(view.id) === undefined ? sandboxOwner(view.id) : containerOwner(view.id))
+    const left = [view.id, containerOwner(view.id), sandboxOwner(view.id)]
+      .flatMap((owner) => rt.ledger.entriesOf(owner))
       .map((entry) => `${entry.kind} ${entry.key}`);
     return {
       subject: subjectOfId(rt, view.id),

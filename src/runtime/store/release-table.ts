@@ -1,4 +1,4 @@
-import { rmdir } from 'node:fs/promises';
+import { rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
 import type { Ledger, LedgerEntry, Releasers } from '../../lib/ledger.ts';
@@ -34,8 +34,8 @@ export interface ReleaseDeps {
 export function releaseTable(deps: ReleaseDeps): Releasers {
   return {
     cgroup: (op, entry) => releaseCgroup(op, deps, entry),
-    directory: (op, entry) => deps.trees.remove(op, rootOf(entry), entry.key),
-    bundle: (op, entry) => releaseBundle(op, deps, entry),
+    directory: (op, entry) => releaseFolder(op, deps, entry),
+    bundle: (op, entry) => releaseFolder(op, deps, entry),
     tmpfs: (op, entry) => deps.mounts.unmount(op, entry.key),
     rootfs: (op, entry) => deps.snapshots.unmount(op, entry.key),
     snapshot: (op, entry) => deps.snapshots.remove(op, entry.key),
@@ -67,16 +67,25 @@ async function releaseCgroup(op: Op, { cgroups, sandboxes, ledger }: ReleaseDeps
   await cgroups.remove(op, entry.key);
 }
 
-/** After the task's deletion two empty folders are left: anything more than that goes the careful way. */
-async function releaseBundle(op: Op, { trees }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+/**
+ * What is left in these folders is known by name: a few files of ours, and mount points with nothing on them. Anything more than
+ * that goes the careful way, which takes a thread and longer.
+ */
+async function releaseFolder(op: Op, { trees }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
   try {
-    for (const path of [join(entry.key, 'rootfs'), entry.key]) {
-      await rmdir(path).catch((error: unknown) => {
-        if (errnoOf(error) !== 'ENOENT') throw error;
-      });
-    }
+    for (const name of ['resolv.conf', 'hosts', 'hostname']) await unlessGone(unlink(join(entry.key, name)));
+    for (const name of ['rootfs', 'shm', 'infra']) await unlessGone(rmdir(join(entry.key, name)));
+    await unlessGone(rmdir(entry.key));
   } catch {
     await trees.remove(op, rootOf(entry), entry.key);
+  }
+}
+
+async function unlessGone(removal: Promise<void>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }
 
