@@ -58,14 +58,22 @@ export function mayBeAlive(container: RuntimeContainer): boolean {
   return container.state.kind === 'running' || container.state.kind === 'unknown';
 }
 
-/** The newest run of a container. */
+/**
+ * The run of a container that counts: the newest one that may be alive, else the newest one. After a call that was broken off
+ * there may be a newer one that never ran, and starting that would be a second copy.
+ */
 export function latestOf(state: PodRuntimeState, name: string): RuntimeContainer | undefined {
   let latest: RuntimeContainer | undefined;
   for (const container of state.containers) {
-    // By attempt and not by time: the wall clock may have stepped back between two runs (FAILURES.md row 19).
-    if (container.name === name && (latest === undefined || container.attempt > latest.attempt)) latest = container;
+    if (container.name === name && (latest === undefined || isAfter(container, latest))) latest = container;
   }
   return latest;
+}
+
+function isAfter(one: RuntimeContainer, other: RuntimeContainer): boolean {
+  if (mayBeAlive(one) !== mayBeAlive(other)) return mayBeAlive(one);
+  // By attempt and not by time: the wall clock may have stepped back between two runs (FAILURES.md row 19).
+  return one.attempt > other.attempt;
 }
 
 /** The newest run that has ended, other than `except`. */

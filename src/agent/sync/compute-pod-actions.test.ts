@@ -207,6 +207,15 @@ await test('the table', () => {
       ),
       ['rm a0', 'rmp s0'],
     ],
+    [
+      'an older run is alive: the newer one that never ran is not started',
+      plan(
+        two,
+        [sandbox(0)],
+        [container('a', { kind: 'created' }, { attempt: 1 }), container('a', running), container('b', running)],
+      ),
+      ['rm a1'],
+    ],
     ['what was said to be over stays over', plan(two, [], [], { phase: 'Failed' }), ['outcome Failed']],
   ];
   for (const [name, actions, expected] of rows) assert.deepEqual(brief(actions), expected, name);

@@ -83,10 +83,12 @@ export function computePodActions(input: PlanInput): PodActions {
   const decisions = pod.spec.containers.map((container) => decide(input, container, usable));
   const outcome = outcomeOf(pod, state, decisions);
   const starts = outcome === undefined ? decisions.flatMap((decision) => decision.start ?? []) : [];
-  const strays = state.containers.filter((one) => mayBeAlive(one) && one.sandboxId !== usable?.id);
+  const isStray = (one: RuntimeContainer): boolean =>
+    one.sandboxId !== usable?.id || one.id !== latestOf(state, one.name)?.id;
+  const strays = state.containers.filter((one) => mayBeAlive(one) && isStray(one));
   const kill = [
     ...decisions.flatMap((decision) => decision.kill ?? []),
-    ...strays.map(({ id, name }) => ({ id, name, why: 'its sandbox is gone' })),
+    ...strays.map(({ id, name }) => ({ id, name, why: 'it runs beside what the pod asks for' })),
   ];
   const stale = state.sandboxes.filter((sandbox) => sandbox.id !== usable?.id);
   const needsSandbox = usable === undefined && outcome === undefined && starts.length > 0 && strays.length === 0;

@@ -103,8 +103,9 @@ await test('a container gets its command, mounts, marks and signal', () => {
   assert.equal(config.annotations['io.kubernetes.container.restartCount'], '3');
   assert.equal(config.annotations['io.gantry.container.crashes'], '2');
   const security = config.linux?.securityContext;
-  assert.deepEqual(security?.capabilities?.addCapabilities, ['NET_ADMIN']);
-  assert.ok(security?.noNewPrivs);
+  assert.ok(security !== undefined);
+  assert.deepEqual(security.capabilities?.addCapabilities, ['NET_ADMIN']);
+  assert.ok(security.noNewPrivs);
   assert.equal(security.seccomp?.profileType, SecurityProfile_ProfileType.RuntimeDefault);
 });
 

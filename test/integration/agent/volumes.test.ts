@@ -6,6 +6,7 @@ import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import type { ConfigMap, Secret } from '../../../src/kube/objects.ts';
+import { HangSafe } from '../../../src/linux/hang-safe.ts';
 import { Mounts } from '../../../src/linux/mounts.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';
 import { SafeRemove } from '../../../src/linux/safe-remove.ts';
@@ -39,7 +40,8 @@ async function bench(t: TestContext): Promise<Bench> {
   const directory = await realpath(await mkdtemp(join(os.tmpdir(), 'gantry-volumes-')));
   const paths = new PodPaths(join(directory, 'pods'), join(directory, 'logs'));
   await mkdir(paths.podsDir);
-  const mounts = new Mounts({ clock: systemClock });
+  const hangSafe = new HangSafe({ clock: systemClock });
+  const mounts = new Mounts({ clock: systemClock, hangSafe });
   const remover = new SafeRemove({ clock: systemClock });
   const wanted = new Map<string, NodePod>();
   const news: VolumeNews[] = [];
@@ -63,6 +65,7 @@ async function bench(t: TestContext): Promise<Bench> {
       await remover.remove(op, { root: directory, path: join(directory, name) });
     await rmdir(directory);
     remover.close();
+    hangSafe.close();
   });
   return {
     directory,
@@ -74,7 +77,7 @@ async function bench(t: TestContext): Promise<Bench> {
     manager: async () => {
       const memoryBytes = 64 << 20;
       const manager = new VolumeManager({
-        plugins: standardPlugins({ paths, clock: systemClock, kube: { get }, remover, memoryBytes, mounts }),
+        plugins: standardPlugins({ paths, clock: systemClock, kube: { get }, remover, hangSafe, memoryBytes, mounts }),
         paths,
         clock: systemClock,
         log: silentLog,
