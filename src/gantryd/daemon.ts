@@ -189,7 +189,7 @@ async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<Cgroup
 
 /** With no pod left there is nothing to keep: the last daemon takes its own cgroups away, so that `npm stop` leaves none. */
 async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Promise<void> {
-  await cgroups.leaveSelf();
+  await cgroups.leave(join(config.cgroupParent, DAEMON_CGROUP));
   await cgroups.remove(op, config.cgroupParent);
 }
 

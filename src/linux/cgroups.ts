@@ -2,7 +2,7 @@ import { mkdir, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
-import { errnoOf, internal, invalidArgument, notFound, unavailable } from '../lib/errors.ts';
+import { errnoOf, internal, invalidArgument, isKind, notFound, unavailable } from '../lib/errors.ts';
 import type { CgroupHost } from './cgroup-host.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
 import { fromNodeError } from './errno.ts';
@@ -196,10 +196,22 @@ export class Cgroups {
     await this.moveProcess(path, process.pid);
   }
 
-  /** Puts this process into the root of every tree, so that the cgroup it was in can be removed. */
-  async leaveSelf(): Promise<void> {
+  /**
+   * Puts every process of the cgroup into the root of every tree, so that the cgroup can be removed. Only for a cgroup whose
+   * processes are our own: ourselves, and helpers that end with us but not in the same moment.
+   */
+  async leave(path: string): Promise<void> {
     const trees = [...this.#host.v1, ...(this.#host.unified === undefined ? [] : [this.#host.unified])];
-    for (const { mountPoint } of trees) await writeCgroupFile(join(mountPoint, 'cgroup.procs'), String(process.pid));
+    for (const pid of await this.procs(path)) {
+      for (const { mountPoint } of trees) {
+        try {
+          await writeCgroupFile(join(mountPoint, 'cgroup.procs'), String(pid));
+        } catch (error) {
+          // A helper that has ended meanwhile.
+          if (!isKind(error, 'NotFound')) throw error;
+        }
+      }
+    }
   }
 
   async #killOnce(path: string): Promise<void> {

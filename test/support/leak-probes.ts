@@ -64,10 +64,14 @@ function carries(text: string, markers: readonly string[]): boolean {
 
 /** Helper processes of a daemon, which it starts and lets go as it needs them. */
 const HELPER = /-worker\.(ts|js)\b/;
+/** A daemon that a test has restarted is the same finding as the one before. */
+const DAEMON = /\/gantryd\/main\.(ts|js)\b/;
 
 async function processes({ markers }: LeakRoots): Promise<string[]> {
   const found = (await markedProcesses(markers)).filter(({ command }) => !HELPER.test(command));
-  return found.map(({ pid, comm, state, command }) => `${pid} ${comm} ${state}: ${command}`);
+  return found.map(({ pid, comm, state, command }) =>
+    DAEMON.test(command) ? `gantryd: ${command}` : `${pid} ${comm} ${state}: ${command}`,
+  );
 }
 
 export interface MarkedProcess {
