@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, GantryError, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
 import { takesContainers } from '../sandbox/state.ts';
@@ -69,19 +70,23 @@ function sandboxFor(rt: RuntimeContext, meta: ContainerMeta): SandboxRecord {
   return sandbox;
 }
 
+/** What a start acquires, in that order. */
+export function startItems(rt: Pick<RuntimeContext, 'paths' | 'specs'>, meta: ContainerMeta): LedgerItem[] {
+  const { bundle, rootfs } = rt.paths.container(meta.id);
+  return [
+    { kind: 'bundle', key: bundle, data: { root: rt.paths.containers }, volatile: false },
+    { kind: 'rootfs', key: rootfs, volatile: true },
+    { kind: 'task', key: meta.id, data: { ...rt.specs.taskTraces(meta) }, volatile: true },
+  ];
+}
+
 /** Bundle, root file system, monitor and the OCI runtime's create. */
 async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox: SandboxRecord): Promise<void> {
   const { id } = meta;
   const owner = containerOwner(id);
-  const { bundle, rootfs } = rt.paths.container(id);
-  const traces = rt.specs.taskTraces(meta);
+  const { rootfs } = rt.paths.container(id);
   await Promise.all([
-    rt.ledger.intend(
-      owner,
-      { kind: 'bundle', key: bundle, data: { root: rt.paths.containers }, volatile: false },
-      { kind: 'rootfs', key: rootfs, volatile: true },
-      { kind: 'task', key: id, data: { ...traces }, volatile: true },
-    ),
+    rt.ledger.intend(owner, ...startItems(rt, meta)),
     rt.containers.update(id, (status) =>
       transition(status, {
         kind: 'start-intended',

@@ -140,7 +140,8 @@ export class PodNetwork {
 
   /** Puts back what somebody took away of the default network's rules; undoes them when no pod is left. */
   async repair(op: Op): Promise<void> {
-    const network = this.#host.current();
+    // The volatile ledger can be lost while pods live on: their own entries are durable and say which network it was.
+    const network = this.#host.current() ?? this.#plans().find(({ host }) => host !== undefined)?.host;
     if (network === undefined) return;
     if (this.#defaultUsed()) await this.#host.ensure(op, network, { lookNow: true });
     else await this.#host.releaseUnless(op, () => this.#defaultUsed());

@@ -10,6 +10,7 @@ import { subjectOf } from '../container/subject.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
 import { recordExit } from '../events/record-exit.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
+import { restoreContainerLedger } from './restore-ledger.ts';
 import { decideContainer, isOfBoot, type ContainerFound } from './decide-container.ts';
 
 /** Linux reports start times in ticks of 1/100 s to user space, on every architecture. */
@@ -27,6 +28,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   if (record === undefined) return;
   const decision = decideContainer(record.status, await look(op, rt, record));
   const task = taskOf(record.status);
+  if (isOfBoot(record.status, rt.bootId)) await restoreContainerLedger(rt, record);
   switch (decision.kind) {
     case 'keep':
       return;

@@ -4,6 +4,7 @@ import { rollBackSandbox } from '../sandbox/undo-run.ts';
 import { transition } from '../sandbox/state.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { decideSandbox } from './decide-sandbox.ts';
+import { restoreSandboxLedger } from './restore-ledger.ts';
 import { lookAtSandbox } from './look-at-sandbox.ts';
 
 /** Brings one sandbox's record in line with the world, then lets what was on its way go on. Runs in the sandbox's lane. */
@@ -19,9 +20,9 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
       markNotReady(rt, id, decision.why);
       break;
     case 'keep':
-      if (record.status.state.kind === 'ready' && record.status.infra !== undefined) {
-        rt.exits.arm({ ...record.status.infra, weSentKill: () => true });
-      }
+      if (record.status.state.kind !== 'ready') break;
+      await restoreSandboxLedger(rt, record);
+      if (record.status.infra !== undefined) rt.exits.arm({ ...record.status.infra, weSentKill: () => true });
       break;
   }
 }

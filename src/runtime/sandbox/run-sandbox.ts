@@ -82,7 +82,7 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
   const subject = sandboxSubject(meta);
   const paths = rt.paths.sandbox(id);
   const owner = sandboxOwner(id);
-  const items = await resourcesOf(rt, meta, paths);
+  const items = await resourcesOf(rt, meta);
   try {
     await recordStep(rt, subject, { what: 'sandbox.run', message: 'sandbox made' }, async () => {
       await settleAll([
@@ -115,14 +115,28 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
 }
 
 /** Everything that will be held, in the order in which it is acquired: undoing goes backwards. */
-async function resourcesOf(rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<LedgerItem[]> {
-  const { facts, id } = meta;
-  const pins = Object.values(pinPathsOf(meta, paths));
+async function resourcesOf(rt: RuntimeContext, meta: SandboxMeta): Promise<LedgerItem[]> {
+  const { cgroupPath } = meta.facts;
+  const items = sandboxItems(rt, meta);
   // A parent group elsewhere that is there already (kubelet's) is not ours to remove.
-  const cgroupIsOurs =
-    facts.cgroupPath.startsWith(`${rt.settings.cgroupParent}/`) || !(await rt.cgroups.exists(facts.cgroupPath));
+  if (isBelowOurs(rt, cgroupPath) || (await rt.cgroups.exists(cgroupPath))) return items;
+  return [{ kind: 'cgroup', key: cgroupPath, volatile: true }, ...items];
+}
+
+function isBelowOurs(rt: Pick<RuntimeContext, 'settings'>, cgroupPath: string): boolean {
+  return cgroupPath.startsWith(`${rt.settings.cgroupParent}/`);
+}
+
+/** What follows from the metadata alone; the pod network has an entry of its own. */
+export function sandboxItems(
+  rt: Pick<RuntimeContext, 'settings' | 'paths' | 'specs'>,
+  meta: SandboxMeta,
+): LedgerItem[] {
+  const { facts, id } = meta;
+  const paths = rt.paths.sandbox(id);
+  const pins = Object.values(pinPathsOf(meta, paths));
   return [
-    ...(cgroupIsOurs ? [{ kind: 'cgroup', key: facts.cgroupPath, volatile: true }] : []),
+    ...(isBelowOurs(rt, facts.cgroupPath) ? [{ kind: 'cgroup', key: facts.cgroupPath, volatile: true }] : []),
     { kind: 'directory', key: paths.dir, data: { root: rt.paths.sandboxes }, volatile: false },
     ...(facts.namespaces.ipc === 'pod' ? [{ kind: 'tmpfs', key: paths.shm, volatile: true }] : []),
     ...pins.map((key) => ({ kind: 'pin', key, volatile: true })),
