@@ -72,9 +72,8 @@ async function world(t: TestContext): Promise<World> {
       const steps = Math.ceil(limitMs / 100);
       for (let step = 0; step < steps; step++) {
         if (await holds()) return;
+        await diskIdle();
         await api.clock.advance(100);
-        // The disk's turn.
-        await new Promise((resolve) => setTimeout(resolve, 1));
       }
       assert.fail(
         `not within ${String(limitMs)} ms: ${what}\n${fake.calls.join('\n')}\n${JSON.stringify(await result.pod('web'), null, 1)}`,
@@ -98,6 +97,12 @@ async function world(t: TestContext): Promise<World> {
   });
   await result.agent.start();
   return result;
+}
+
+/** Until no file call is under way: they take real time, in which the test's clock has to stand still. */
+async function diskIdle(): Promise<void> {
+  do await new Promise((resolve) => setTimeout(resolve, 1));
+  while (process.getActiveResourcesInfo().some((kind) => kind.startsWith('FSReq')));
 }
 
 async function apply(w: World, spec: Partial<PodSpec>, name = 'web'): Promise<Pod> {
@@ -141,7 +146,15 @@ await test('a pod runs, is ready, and after its deletion nothing is left', async
   assert.equal((await stat(volume)).mode & 0o777, 0o777);
   const conf = join(w.directory, 'pods', uid, 'volumes', 'kubernetes.io~configmap', 'conf', 'mode');
   assert.equal(await readFile(conf, 'utf8'), 'fast');
-  assert.deepEqual((await w.events('web')).sort(), ['Created', 'Created', 'Pulled', 'Pulled', 'Started', 'Started']);
+  assert.deepEqual((await w.events('web')).sort(), [
+    'Created',
+    'Created',
+    'Pulled',
+    'Pulled',
+    'Scheduled',
+    'Started',
+    'Started',
+  ]);
 
   await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
   await w.until('gone', async () => (await w.pod('web')) === undefined);
@@ -183,6 +196,7 @@ await test('crashes back off: at once, 10 s, 20 s', async (t) => {
   const status = (await w.pod('web'))?.status?.containerStatuses?.[0];
   assert.equal(status?.restartCount, 2);
   assert.equal(status.lastState?.terminated?.exitCode, 1);
+  assert.ok((await w.events('web')).includes('BackOff'));
 });
 
 await test('a pod that is over keeps its containers until it is deleted', async (t) => {
@@ -240,7 +254,7 @@ await test('an image that cannot be pulled backs off and is found later', async 
   await w.until('ready', async () => isReady(await w.pod('web')), 15_000);
   assert.deepEqual(
     new Set(await w.events('web')),
-    new Set(['Pulling', 'Failed', 'BackOff', 'Pulled', 'Created', 'Started']),
+    new Set(['Scheduled', 'Pulling', 'Failed', 'BackOff', 'Pulled', 'Created', 'Started']),
   );
 });
 
@@ -420,4 +434,47 @@ await test('a sandbox that cannot be made is told of and tried again', async (t)
   await apply(w, {});
   await w.until('ready', async () => isReady(await w.pod('web')), 30_000);
   assert.ok((await w.events('web')).includes('FailedCreatePodSandBox'));
+});
+
+await test('a deletion breaks off a slow creation, and nothing of it is left', async (t) => {
+  const w = await world(t);
+  w.fake.slowSandboxMs = 100_000;
+  await apply(w, { volumes: [{ name: 'data', emptyDir: {} }] });
+  await w.until('begun', () => w.fake.calls.includes('runPodSandbox web'));
+  await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
+  await w.until('gone', async () => (await w.pod('web')) === undefined, 10_000);
+  // The runtime, asked to stop, finishes all the same: what it made has no owner, and is found.
+  await w.until('late sandbox', () => w.fake.calls.some((call) => call.startsWith('removePodSandbox')), 120_000);
+  await w.until('nothing left', () => w.fake.sandboxes.size === 0);
+  assert.deepEqual(await readdir(join(w.directory, 'pods')), []);
+});
+
+await test('a missing ConfigMap volume is told of once and mounted when it is there', async (t) => {
+  const w = await world(t);
+  const made = await apply(w, { volumes: [{ name: 'conf', configMap: { name: 'late' } }] });
+  await w.until('event', async () => (await w.events('web')).includes('FailedMount'));
+  assert.ok(
+    w.agent
+      .pendingWork(made.metadata.uid)
+      .some(({ message }) => message.includes('configmap "default/late" not found')),
+  );
+  await w.api.clock.advance(30_000);
+  assert.equal(w.journal.filter(({ what }) => what === 'volume.mount-failed').length, 1);
+  await w.api.kube.create(w.api.op, 'configmaps', {
+    apiVersion: 'v1',
+    kind: 'ConfigMap',
+    metadata: { name: 'late', namespace: 'default' },
+    data: { x: '1' },
+  });
+  await w.until('ready', async () => isReady(await w.pod('web')), 15_000);
+});
+
+await test('the node is registered and says when the runtime is not well', async (t) => {
+  const w = await world(t);
+  const ready = async (): Promise<string | undefined> =>
+    (await w.api.kube.list(w.api.op, 'nodes')).items[0]?.status?.conditions?.find(({ type }) => type === 'Ready')
+      ?.status;
+  await w.until('ready', async () => (await ready()) === 'True');
+  w.fake.problem = 'NetworkReady';
+  await w.until('not ready', async () => (await ready()) === 'False', 15_000);
 });

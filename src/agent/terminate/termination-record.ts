@@ -30,7 +30,8 @@ export async function readTermination(path: string, bootId: string): Promise<Ter
  */
 export async function writeTermination(path: string, record: TerminationRecord): Promise<boolean> {
   try {
-    await writeFileAtomic(path, JSON.stringify(record));
+    // Not synced: it means nothing after a boot, and a busy disk must not put off the stop signal.
+    await writeFileAtomic(path, JSON.stringify(record), { sync: false });
     return true;
   } catch {
     return false;

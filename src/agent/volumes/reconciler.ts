@@ -17,7 +17,13 @@ export type VolumeNews =
       readonly durationMs: number;
       readonly refreshed: boolean;
     }
-  | { readonly kind: 'mount-failed'; readonly volume: DesiredVolume; readonly message: string }
+  | {
+      readonly kind: 'mount-failed';
+      readonly volume: DesiredVolume;
+      readonly message: string;
+      /** False when the same thing was said before. */
+      readonly isNew: boolean;
+    }
   | { readonly kind: 'unmounted'; readonly volume: ActualVolume; readonly durationMs: number }
   | {
       readonly kind: 'blocked';
@@ -68,7 +74,7 @@ async function mount(op: Op, deps: ReconcilerDeps, desired: DesiredVolume): Prom
   const base = { podUid: pod.uid, name: volume.name, pluginName: plugin.name };
   const startedMs = deps.clock.monotonicMs();
   // Marked before it begins: if it fails half-way there is something to tear down.
-  if (!refreshed) deps.actual.set({ ...base, state: { kind: 'uncertain' } });
+  if (!refreshed) deps.actual.set({ ...before, ...base, state: { kind: 'uncertain' } });
   try {
     const path = await plugin.setUp(op, {
       pod,
@@ -84,7 +90,7 @@ async function mount(op: Op, deps: ReconcilerDeps, desired: DesiredVolume): Prom
     const message = messageOf(error);
     const current = deps.actual.get(pod.uid, volume.name);
     if (current !== undefined) deps.actual.set({ ...current, setUpError: message });
-    deps.onNews({ kind: 'mount-failed', volume: desired, message });
+    deps.onNews({ kind: 'mount-failed', volume: desired, message, isNew: before?.setUpError !== message });
     throw error;
   }
 }

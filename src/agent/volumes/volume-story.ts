@@ -32,7 +32,7 @@ export async function tellVolumeNews(news: VolumeNews, deps: VolumeStoryDeps): P
       const { pod, volume } = news.volume;
       const message = `MountVolume.SetUp failed for volume "${volume.name}" : ${news.message}`;
       const event = { type: 'Warning', reason: 'FailedMount' } as const;
-      story.tell({ pod, what: 'volume.mount-failed', message, outcome: 'failed', event });
+      if (news.isNew) story.tell({ pod, what: 'volume.mount-failed', message, outcome: 'failed', event });
       deps.wake(pod.uid);
       return;
     }

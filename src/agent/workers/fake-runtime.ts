@@ -53,6 +53,10 @@ export class FakeRuntime {
   readonly unkillable = new Set<string>();
   /** What ExecSync does, by container name. */
   readonly onExec = new Map<string, (op: Op) => Promise<number>>();
+  /** RunPodSandbox takes so long, and takes no notice of its caller's going away. */
+  slowSandboxMs = 0;
+  /** A condition of the runtime that is not met. */
+  problem: string | undefined;
   readonly runtime: RuntimeService;
   readonly image: ImageService;
   readonly #clock: Clock;
@@ -108,10 +112,20 @@ export class FakeRuntime {
     return {
       version: () =>
         Promise.resolve({ version: '0.1.0', runtimeName: 'fake', runtimeVersion: '1', runtimeApiVersion: 'v1' }),
-      status: () => Promise.resolve({ status: { conditions: [] }, info: {}, runtimeHandlers: [], features: undefined }),
+      status: () =>
+        Promise.resolve({
+          status: {
+            conditions:
+              this.problem === undefined ? [] : [{ type: this.problem, status: false, reason: 'Test', message: '' }],
+          },
+          info: {},
+          runtimeHandlers: [],
+          features: undefined,
+        }),
       runPodSandbox: async (_op, { config }) => {
         this.#called('runPodSandbox', config?.metadata?.name ?? '');
         if (config === undefined) throw notFound('no config');
+        if (this.slowSandboxMs > 0) await clock.sleep(this.slowSandboxMs);
         const id = `sandbox-${String(++this.#ids)}`;
         this.sandboxes.set(id, { id, config, ready: true, createdAtMs: clock.wallMs() });
         return await Promise.resolve({ podSandboxId: id });

@@ -4,7 +4,6 @@ import type { Timer } from '../../lib/clock.ts';
 import { canceled, messageOf } from '../../lib/errors.ts';
 import type { PendingWork } from '../../kube/gantry-extensions.ts';
 import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
-import { readPodState } from '../pleg/read-pod-state.ts';
 import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
 import { podStatus, sameStatus } from '../status/pod-status.ts';
 import type { Waiting } from '../status/container-status.ts';
@@ -18,6 +17,7 @@ import { makePodDirectory } from '../volumes/pod-directory.ts';
 import type { WorkerDeps } from './deps.ts';
 import { ExitAges } from './exit-ages.ts';
 import { FailedStarts } from './failed-starts.ts';
+import { lookAt } from './look-at.ts';
 import { syncPod } from './sync-pod.ts';
 
 /**
@@ -58,6 +58,7 @@ export class PodWorker {
   readonly #failedStarts: FailedStarts;
   readonly #exitAges: ExitAges;
   readonly #killing = new Set<string>();
+  readonly #backOffsTold = new Set<string>();
   readonly #stoppedSandboxes = new Set<string>();
   #pod: NodePod;
   #phase: WorkerPhase = 'syncing';
@@ -72,6 +73,7 @@ export class PodWorker {
   #failures = 0;
   #lastError: string | undefined;
   #state: PodRuntimeState | undefined;
+  #waiting: ReadonlyMap<string, Waiting> = new Map();
   #blockTold: string | undefined;
 
   constructor(deps: WorkerDeps, pod: NodePod, hooks: PodWorkerHooks) {
@@ -156,6 +158,14 @@ export class PodWorker {
   /** What is not finished, for `explain`. */
   pending(): PendingWork[] {
     const work: PendingWork[] = [];
+    if (this.#phase === 'syncing') {
+      for (const [container, { reason, message = '' }] of this.#waiting) {
+        work.push({ what: `container ${container}`, message: message === '' ? reason : `${reason}: ${message}` });
+      }
+      for (const volume of this.#deps.volumes.ofPod(this.#pod).waitingFor) {
+        work.push({ what: 'volume', message: `is not ready yet: ${volume}` });
+      }
+    }
     if (this.#phase === 'terminating') {
       const alive = this.#state?.containers.filter(mayBeAlive) ?? [];
       for (const { name } of alive) {
@@ -255,9 +265,11 @@ export class PodWorker {
       pod: this.#pod,
       failedStarts: this.#failedStarts,
       exitAges: this.#exitAges,
+      backOffsTold: this.#backOffsTold,
       kill: (kill, state) => this.#killOne(kill, state),
       report: ({ state, waiting, outcome }) => {
         this.#state = state;
+        this.#waiting = waiting;
         if (outcome !== undefined) this.#outcome = outcome;
         this.#publish(state, waiting);
       },
@@ -268,7 +280,7 @@ export class PodWorker {
 
   async #terminate(op: WorkerDeps['op']): Promise<number | undefined> {
     const deps = this.#deps;
-    const state = await readPodState(op, deps.runtime, deps.agentId, this.uid);
+    const state = await lookAt(op, deps, this.uid);
     this.#state = state;
     const cause = this.#cause ?? 'deleted';
     if (state.containers.some(mayBeAlive)) {
@@ -305,7 +317,7 @@ export class PodWorker {
     // The volume manager wakes the pod with each volume that goes or blocks.
     if (teardown.kind === 'pending') return RECHECK_VOLUMES_MS;
     if (teardown.kind === 'blocked') this.#tellBlocked(teardown.volumes.map(({ name }) => name));
-    const state = await readPodState(op, deps.runtime, deps.agentId, this.uid);
+    const state = await lookAt(op, deps, this.uid);
     this.#state = state;
     await removeSandboxes(op, deps, pod, state);
     const kept = await removeLogs(op, deps.remover, deps.paths, pod);

@@ -1,8 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { NodePod } from '../pods/node-pod.ts';
-import { readPodState } from '../pleg/read-pod-state.ts';
-import type { PodRuntimeState } from '../pleg/pod-runtime-state.ts';
+import { latestOf, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
 import type { Waiting } from '../status/container-status.ts';
 import {
   computePodActions,
@@ -14,6 +13,7 @@ import { createSandbox } from './create-sandbox.ts';
 import type { WorkerDeps } from './deps.ts';
 import type { ExitAges } from './exit-ages.ts';
 import type { FailedStarts } from './failed-starts.ts';
+import { lookAt } from './look-at.ts';
 import { startContainer } from './start-container.ts';
 
 export interface SyncContext {
@@ -22,6 +22,8 @@ export interface SyncContext {
   readonly exitAges: ExitAges;
   /** Ends a container whose definition has changed, beside the worker; the same one again does nothing. */
   readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
+  /** Ends of containers whose back-off has been told of, by container id. */
+  readonly backOffsTold: Set<string>;
   /** Tells how things stand. */
   readonly report: (report: SyncReport) => void;
 }
@@ -46,9 +48,10 @@ export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): P
   let report: SyncReport = { state: { uid: pod.uid, sandboxes: [], containers: [] }, waiting: new Map() };
   let againInMs: number | undefined;
   for (let round = 0; round < MAX_ROUNDS; round++) {
-    const state = await readPodState(op, deps.runtime, deps.agentId, pod.uid);
+    const state = await lookAt(op, deps, pod.uid);
     const exitAgesMs = context.exitAges.update(state);
     const actions = computePodActions({ pod, state, exitAgesMs, failedStarts: context.failedStarts.view() });
+    tellBackOffs(deps, context, state, actions);
     const waiting = new Map<string, Waiting>(actions.waiting.map((wait) => [wait.name, wait]));
     againInMs = soonest(actions.waiting.map((wait) => wait.retryInMs));
     report = { state, waiting, ...(actions.outcome === undefined ? {} : { outcome: actions.outcome }) };
@@ -84,6 +87,30 @@ async function carryOut(
   }
   const started = await startContainers(op, deps, context, actions, waiting);
   return { changed: cleaned || started.changed, againInMs: started.againInMs };
+}
+
+function tellBackOffs(deps: WorkerDeps, context: SyncContext, state: PodRuntimeState, actions: PodActions): void {
+  const { pod, backOffsTold } = context;
+  for (const { name, reason, message, retryInMs } of actions.waiting) {
+    const ended = latestOf(state, name);
+    if (reason !== 'CrashLoopBackOff' || ended === undefined || backOffsTold.has(ended.id)) continue;
+    backOffsTold.add(ended.id);
+    deps.story.tell({
+      pod,
+      container: name,
+      containerId: ended.id,
+      what: 'pod.container-back-off',
+      message,
+      data: { retryInMs },
+      event: {
+        type: 'Warning',
+        reason: 'BackOff',
+        message: `Back-off restarting failed container ${name} in pod ${pod.name}_${pod.namespace}(${pod.uid})`,
+      },
+    });
+  }
+  const present = new Set(state.containers.map(({ id }) => id));
+  for (const id of backOffsTold) if (!present.has(id)) backOffsTold.delete(id);
 }
 
 async function startContainers(

@@ -1,7 +1,7 @@
 import { messageOf } from '../../lib/errors.ts';
 import type { PendingWork } from '../../kube/gantry-extensions.ts';
 import type { RuntimeSnapshot } from '../pleg/relist.ts';
-import type { NodePod } from '../pods/node-pod.ts';
+import { podKey, type NodePod } from '../pods/node-pod.ts';
 import { rebuildPod } from '../sources/orphan.ts';
 import type { PodDemand } from '../volumes/populator.ts';
 import type { WorkerDeps } from './deps.ts';
@@ -30,14 +30,22 @@ export class Workers {
     let worker = this.#workers.get(pod.uid);
     if (worker === undefined) {
       worker = this.#add(pod);
-      this.#deps.story.tell({
-        pod,
-        what: 'pod.seen',
-        message: 'the pod is here',
-        ...(pod.deletion === undefined ? {} : { why: 'it is being deleted' }),
-      });
+      this.#tellSeen(pod);
     }
     worker.update(pod);
+  }
+
+  #tellSeen(pod: NodePod): void {
+    // With a start time an earlier agent has told of it already.
+    const isNew = pod.object.status?.startTime === undefined && pod.deletion === undefined;
+    const { nodeName } = this.#deps.node;
+    this.#deps.story.tell({
+      pod,
+      what: 'pod.seen',
+      message: isNew ? `Successfully assigned ${podKey(pod)} to ${nodeName}` : 'found by a new agent process',
+      ...(pod.deletion === undefined ? {} : { why: 'it is being deleted' }),
+      ...(isNew ? { event: { type: 'Normal', reason: 'Scheduled' } } : {}),
+    });
   }
 
   /** The API has the pod no longer. */
