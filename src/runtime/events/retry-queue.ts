@@ -93,14 +93,6 @@ export class RetryQueue<Event> {
     this.#arm(id, fresh);
   }
 
-  /** Tries an id now, whatever its timer says. */
-  hurry(id: string): void {
-    const waiting = this.#waiting.get(id);
-    if (waiting?.due === undefined) return;
-    waiting.due.timer.cancel();
-    void this.#run(id, waiting);
-  }
-
   /** The object is gone: nothing of it is left to do. */
   forget(id: string): void {
     this.#waiting.get(id)?.due?.timer.cancel();

@@ -45,7 +45,6 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   readonly #records = new Map<string, StoredRecord<Meta, Status>>();
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #unpersisted = new Set<string>();
-  #onAnyChange: ((id: string) => void) | undefined;
   #closed = false;
 
   private constructor(deps: RecordStoreDeps, codec: RecordCodec<Meta, Status>) {
@@ -69,11 +68,6 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     return store;
   }
 
-  /** Called after every change that can be seen, with the object's id. */
-  onAnyChange(listener: (id: string) => void): void {
-    this.#onAnyChange = listener;
-  }
-
   get(id: string): StoredRecord<Meta, Status> | undefined {
     return this.#records.get(id);
   }
@@ -87,10 +81,6 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
 
   list(): StoredRecord<Meta, Status>[] {
     return [...this.#records.values()];
-  }
-
-  get size(): number {
-    return this.#records.size;
   }
 
   /**
@@ -199,7 +189,6 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     if (record === undefined) this.#records.delete(id);
     else this.#records.set(id, record);
     for (const listener of [...(this.#listeners.get(id) ?? [])]) listener();
-    this.#onAnyChange?.(id);
   }
 
   async #persist(id: string, status: Status): Promise<void> {
