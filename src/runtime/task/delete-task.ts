@@ -4,7 +4,7 @@ import type { Op } from '../../lib/abort.ts';
 import { deadlineExceeded, errnoOf, failedPrecondition } from '../../lib/errors.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
 import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
-import { findMakers } from './find-makers.ts';
+import { haltMakers } from './find-makers.ts';
 import { isAlive, waitGone } from './process-end.ts';
 import type { ProcessKey } from '../../linux/procfs.ts';
 import type { TaskContext } from './task-context.ts';
@@ -34,7 +34,7 @@ export async function deleteTask(
 ): Promise<void> {
   const monitor = identity(task.conmonPid, task.conmonStartTimeTicks);
   // A create that was cut off may still be at work, and would make anew what is deleted here.
-  if (monitor === undefined) await killAndWait(op, context, task, await findMakers(context.processes, task));
+  if (monitor === undefined) await killAndWait(op, context, task, await haltMakers(context.processes, task));
   await endProcesses(op, context, task, options.force === true);
   await deleteFromRuntime(op, task);
   if (monitor !== undefined) await endMonitor(op, context, task, monitor);

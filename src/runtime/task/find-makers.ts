@@ -26,6 +26,27 @@ export async function findMakers(
   return withDescendants(views, makers);
 }
 
+const SIGSTOP = 19;
+
+/**
+ * Finds the makers and stops them (SIGSTOP), again and again until a look finds no new one: a process that forks between
+ * the look and its end would leave a child that nothing ties to the task any more. To be killed next.
+ */
+export async function haltMakers(
+  processes: ProcessTable,
+  task: Pick<Task, 'id' | 'bundleDir'>,
+): Promise<readonly ProcessKey[]> {
+  const halted = new Map<number, ProcessKey>();
+  for (;;) {
+    const fresh = (await findMakers(processes, task)).filter(({ pid }) => !halted.has(pid));
+    if (fresh.length === 0) return [...halted.values()];
+    for (const maker of fresh) {
+      await processes.signal(maker, SIGSTOP);
+      halted.set(maker.pid, maker);
+    }
+  }
+}
+
 export function isMakerOf(argv: readonly string[], task: Pick<Task, 'id' | 'bundleDir'>): boolean {
   const bundle = argv.indexOf('--bundle');
   return bundle >= 0 && argv[bundle + 1] === task.bundleDir && argv.includes(task.id);

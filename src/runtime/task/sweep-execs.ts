@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { errnoOf } from '../../lib/errors.ts';
 import { removeExecDir } from './exec-task.ts';
-import { findMakers } from './find-makers.ts';
+import { haltMakers } from './find-makers.ts';
 import type { TaskContext } from './task-context.ts';
 
 const SIGKILL = 9;
@@ -21,7 +21,7 @@ export async function sweepExecs(op: Op, context: TaskContext): Promise<number> 
     const dir = join(context.execDir, name);
     const cgroup = await cgroupOf(join(dir, 'pid'), name);
     // The command itself is the monitor's child.
-    for (const maker of await findMakers(context.processes, { id: name, bundleDir: dir })) {
+    for (const maker of await haltMakers(context.processes, { id: name, bundleDir: dir })) {
       await context.processes.signal(maker, SIGKILL);
     }
     if (cgroup !== undefined) {
