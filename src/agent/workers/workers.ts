@@ -42,9 +42,17 @@ export class Workers {
     this.#deps.story.tell({
       pod,
       what: 'pod.seen',
-      message: isNew ? `Successfully assigned ${podKey(pod)} to ${nodeName}` : 'found by a new agent process',
-      ...(pod.deletion === undefined ? {} : { why: 'it is being deleted' }),
-      ...(isNew ? { event: { type: 'Normal', reason: 'Scheduled' } } : {}),
+      message: 'the pod is here',
+      ...(isNew ? {} : { why: pod.deletion === undefined ? 'found by a new agent process' : 'it is being deleted' }),
+      ...(isNew
+        ? {
+            event: {
+              type: 'Normal',
+              reason: 'Scheduled',
+              message: `Successfully assigned ${podKey(pod)} to ${nodeName}`,
+            },
+          }
+        : {}),
     });
   }
 
