@@ -48,11 +48,14 @@ export function socketName(id: string): string {
   return id.slice(0, SOCKET_NAME_LENGTH);
 }
 
+export const SOCKETS_FOLDER = 'socks';
+
 export function attachSocketPath(socketsDir: string, id: string): string {
   return join(socketsDir, socketName(id), 'attach');
 }
 
-/** Whether every attach socket below the folder fits into an address. */
-export function socketsFit(socketsDir: string): boolean {
-  return Buffer.byteLength(join(socketsDir, 'x'.repeat(SOCKET_NAME_LENGTH), 'attach')) <= LONGEST_SOCKET_PATH;
+/** How many bytes the path of a state folder may have, so that every attach socket below it fits into an address. */
+export function longestStateDir(): number {
+  const below = join('/', SOCKETS_FOLDER, 'x'.repeat(SOCKET_NAME_LENGTH), 'attach');
+  return LONGEST_SOCKET_PATH - Buffer.byteLength(below);
 }

@@ -1,8 +1,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
-import { GantryError, internal, invalidArgument, messageOf, withContext } from '../../lib/errors.ts';
+import { GantryError, internal, messageOf, withContext } from '../../lib/errors.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
-import { bundleFiles, socketName, socketsFit } from './bundle-files.ts';
+import { bundleFiles, socketName } from './bundle-files.ts';
 import { spawnConmon, type ConmonProcess, type SyncMessage } from './conmon.ts';
 import { deleteTask } from './delete-task.ts';
 import { forgetExitFile } from './exit-file.ts';
@@ -18,9 +18,6 @@ const UNDO_MS = 60_000;
  * gone again (or named in the error's details) and the error says why in the OCI runtime's own words; a missing command is NotFound.
  */
 export async function createTask(op: Op, context: TaskContext, request: CreateTaskRequest): Promise<Task> {
-  if (!socketsFit(context.socketsDir)) {
-    throw invalidArgument(`state folder ${context.stateDir}: too long for the path of a socket below it`);
-  }
   const files = bundleFiles(request.bundleDir);
   await mkdir(context.exitsDir, { recursive: true, mode: 0o700 });
   await mkdir(context.socketsDir, { recursive: true, mode: 0o700 });

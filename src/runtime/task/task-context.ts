@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
+import { SOCKETS_FOLDER } from './bundle-files.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { TaskCgroups } from './task-cgroups.ts';
 
@@ -28,5 +29,5 @@ export interface TaskContext extends TaskServiceDeps {
 }
 
 export function taskContext(deps: TaskServiceDeps): TaskContext {
-  return { ...deps, socketsDir: join(deps.stateDir, 'socks'), execDir: join(deps.stateDir, 'exec') };
+  return { ...deps, socketsDir: join(deps.stateDir, SOCKETS_FOLDER), execDir: join(deps.stateDir, 'exec') };
 }

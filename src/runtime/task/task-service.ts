@@ -1,5 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
+import { invalidArgument } from '../../lib/errors.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
+import { longestStateDir } from './bundle-files.ts';
 import { createTask } from './create-task.ts';
 import { deleteTask, type TaskRemains } from './delete-task.ts';
 import { execInTask } from './exec-task.ts';
@@ -14,7 +16,7 @@ import type { CreateTaskRequest, ExecOutcome, ExecRequest, Task } from './task.t
 export type { TaskServiceDeps } from './task-context.ts';
 export type { TaskRemains } from './delete-task.ts';
 
-/** More at once gain nothing and stall the event loop: 50 at once took as long as 4 at a time (PARTS: conmon). */
+/** More at once gain nothing and stall the event loop: 50 at once took as long as 4 at a time. */
 const CREATES_AT_ONCE = 4;
 
 const SIGKILL = 9;
@@ -24,8 +26,16 @@ export class TaskService {
   readonly #context: TaskContext;
   readonly #creates = new Slots(CREATES_AT_ONCE);
 
+  /** Throws InvalidArgument for a state folder whose path is too long for the monitors' sockets. */
   constructor(deps: TaskServiceDeps) {
     this.#context = taskContext(deps);
+    const longest = longestStateDir();
+    const bytes = Buffer.byteLength(deps.stateDir);
+    if (bytes > longest) {
+      throw invalidArgument(
+        `--state ${deps.stateDir}: ${bytes} bytes are too long for the sockets below it, at most ${longest} fit`,
+      );
+    }
   }
 
   /**
