@@ -49,10 +49,6 @@ export interface ExitedState {
   readonly finishedAtMs: number;
 }
 
-export function emptyState(uid: string): PodRuntimeState {
-  return { uid, sandboxes: [], containers: [] };
-}
-
 /** A process of this container may exist: nothing that it uses may be taken away. */
 export function mayBeAlive(container: RuntimeContainer): boolean {
   return container.state.kind === 'running' || container.state.kind === 'unknown';

@@ -1,6 +1,6 @@
 import { readdir, readFile, rmdir, unlink, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { writeFileAtomic } from '../../lib/atomic-file.ts';
+import { isTemporaryOf, writeFileAtomic } from '../../lib/atomic-file.ts';
 import { errnoOf } from '../../lib/errors.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { unescapePluginName, type PodPaths } from '../pods/paths.ts';
@@ -66,14 +66,20 @@ export async function removePodDirectory(paths: PodPaths, uid: string): Promise<
     for (const name of await namesIn(parent)) await rmdirIfEmpty(join(parent, name));
     await rmdirIfEmpty(parent);
   }
-  const rest = (await namesIn(directory)).filter((name) => !OWN_FILES.includes(name));
-  if (rest.length > 0) return false;
+  const names = await namesIn(directory);
+  if (names.some((name) => ownFileOf(name) === undefined)) return false;
   // The identity goes last: until then a crash leaves a directory that still has a name.
-  for (const name of OWN_FILES) await ignoreAbsent(unlink(join(directory, name)));
+  for (const name of names) if (name !== IDENTITY) await ignoreAbsent(unlink(join(directory, name)));
+  await ignoreAbsent(unlink(join(directory, IDENTITY)));
   return await rmdirIfEmpty(directory);
 }
 
 const OWN_FILES = ['etc-hosts', 'termination.json', IDENTITY];
+
+/** One of ours, or what is left of it by an agent that was killed in the middle of writing it. */
+function ownFileOf(name: string): string | undefined {
+  return OWN_FILES.find((file) => name === file || isTemporaryOf(name, file));
+}
 
 async function namesIn(directory: string): Promise<string[]> {
   try {

@@ -4,31 +4,22 @@ import type { Timer } from '../../lib/clock.ts';
 import { canceled, messageOf } from '../../lib/errors.ts';
 import type { PendingWork } from '../../kube/gantry-extensions.ts';
 import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
-import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
+import type { NodePod } from '../pods/node-pod.ts';
 import { podStatus, sameStatus } from '../status/pod-status.ts';
 import type { Waiting } from '../status/container-status.ts';
-import type { ContainerKill, PodOutcome } from '../sync/compute-pod-actions.ts';
-import { Deadline } from '../terminate/deadline.ts';
-import { killContainer } from '../terminate/kill-container.ts';
+import type { PodOutcome } from '../sync/compute-pod-actions.ts';
 import { deleteObject, removeLogs } from '../terminate/let-go.ts';
 import { PodKiller } from '../terminate/pod-killer.ts';
 import { removeSandboxes, stopSandboxes } from '../terminate/stop-sandboxes.ts';
 import { makePodDirectory } from '../volumes/pod-directory.ts';
+import { ContainerKills } from './container-kills.ts';
 import type { WorkerDeps } from './deps.ts';
 import { ExitAges } from './exit-ages.ts';
 import { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
+import { pendingWork } from './pending-work.ts';
 import { syncPod } from './sync-pod.ts';
-
-/**
- *   syncing --(deletion, gone from the API, all has ended)--> terminating
- *   terminating --(no process is left, sandboxes stopped)--> terminated
- *   terminated --(volumes gone or blocked, deletion asked for; sandbox, logs and object removed)--> finished
- *
- * There is no way back. A pod whose containers have ended by themselves waits in `terminated`, with its containers and
- * logs, until somebody deletes it.
- */
-export type WorkerPhase = 'syncing' | 'terminating' | 'terminated' | 'finished';
+import type { WorkerPhase } from './worker-phase.ts';
 
 /** Why a pod is made to end. */
 export type EndCause = 'deleted' | 'removed' | 'orphaned' | 'completed';
@@ -57,7 +48,7 @@ export class PodWorker {
   readonly #hooks: PodWorkerHooks;
   readonly #failedStarts: FailedStarts;
   readonly #exitAges: ExitAges;
-  readonly #killing = new Set<string>();
+  readonly #kills: ContainerKills;
   readonly #backOffsTold = new Set<string>();
   readonly #stoppedSandboxes = new Set<string>();
   #pod: NodePod;
@@ -83,6 +74,7 @@ export class PodWorker {
     this.#pod = pod;
     this.#failedStarts = new FailedStarts(deps.clock);
     this.#exitAges = new ExitAges(deps.clock);
+    this.#kills = new ContainerKills(deps, () => this.wake());
   }
 
   get pod(): NodePod {
@@ -157,40 +149,15 @@ export class PodWorker {
 
   /** What is not finished, for `explain`. */
   pending(): PendingWork[] {
-    const work: PendingWork[] = [];
-    if (this.#phase === 'syncing') {
-      for (const [container, { reason, message = '' }] of this.#waiting) {
-        work.push({ what: `container ${container}`, message: message === '' ? reason : `${reason}: ${message}` });
-      }
-      for (const volume of this.#deps.volumes.ofPod(this.#pod).waitingFor) {
-        work.push({ what: 'volume', message: `is not ready yet: ${volume}` });
-      }
-    }
-    if (this.#phase === 'terminating') {
-      const alive = this.#state?.containers.filter(mayBeAlive) ?? [];
-      for (const { name } of alive) {
-        const left =
-          this.#killer === undefined ? '' : `, ${String(this.#killer.deadline.remainingSeconds())} s of grace left`;
-        work.push({ what: `container ${name}`, message: `is being stopped${left}` });
-      }
-    }
-    for (const { container, message, attempts } of this.#killer?.problems() ?? []) {
-      work.push({
-        what: `container ${container}`,
-        message: 'could not be stopped, is tried again',
-        attempts,
-        lastError: message,
-      });
-    }
-    if (this.#lastError !== undefined) {
-      work.push({
-        what: `pod ${this.#phase}`,
-        message: 'the last step failed and is tried again',
-        attempts: this.#failures,
-        lastError: this.#lastError,
-      });
-    }
-    return work;
+    return pendingWork({
+      phase: this.#phase,
+      state: this.#state,
+      waiting: this.#waiting,
+      waitingVolumes: this.#deps.volumes.ofPod(this.#pod).waitingFor,
+      killer: this.#killer,
+      lastError: this.#lastError,
+      failures: this.#failures,
+    });
   }
 
   async #run(): Promise<void> {
@@ -266,7 +233,7 @@ export class PodWorker {
       failedStarts: this.#failedStarts,
       exitAges: this.#exitAges,
       backOffsTold: this.#backOffsTold,
-      kill: (kill, state) => this.#killOne(kill, state),
+      kill: (kill, state) => this.#kills.begin(this.#pod, kill, state),
       report: ({ state, waiting, outcome }) => {
         this.#state = state;
         this.#waiting = waiting;
@@ -372,37 +339,6 @@ export class PodWorker {
       previous: deps.status.previous(this.#pod),
     });
     deps.status.set(this.#pod, status);
-  }
-
-  /** Ends a single container of a pod that goes on. */
-  #killOne(kill: ContainerKill, state: PodRuntimeState): void {
-    const container = state.containers.find(({ id }) => id === kill.id);
-    if (container === undefined || this.#killing.has(kill.id)) return;
-    this.#killing.add(kill.id);
-    const deps = this.#deps;
-    const graceMs = (this.#pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-    const deadline = new Deadline(deps.clock, deps.clock.boottimeMs() + graceMs);
-    const target = {
-      pod: this.#pod,
-      container,
-      lifecycle: this.#pod.spec.containers.find(({ name }) => name === kill.name)?.lifecycle,
-      why: kill.why,
-      deadline,
-      hookDone: false,
-      onHookDone: () => Promise.resolve(),
-    };
-    void killContainer(deps.op, deps, target)
-      .catch((error: unknown) => {
-        deps.op.log.warn(
-          { podUid: this.uid, containerId: kill.id, error: messageOf(error) },
-          'container could not be stopped',
-        );
-      })
-      .finally(() => {
-        deadline.close();
-        this.#killing.delete(kill.id);
-        this.wake();
-      });
   }
 }
 

@@ -1,6 +1,6 @@
-import { lstat, mkdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { writeFileAtomic } from '../../../lib/atomic-file.ts';
+import { isTemporaryOf, writeFileAtomic } from '../../../lib/atomic-file.ts';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, isKind, messageOf } from '../../../lib/errors.ts';
 import { mountsBelow, mountsOn, type MountInfo } from '../../../linux/mountinfo.ts';
@@ -135,7 +135,13 @@ export async function makeVolumeDirectory(place: VolumePlace, medium: string): P
 }
 
 async function forgetMeta(directory: string): Promise<void> {
-  await ignoreAbsent(unlink(join(directory, META_FILE)));
+  const names = await readdir(directory).catch((error: unknown) => {
+    if (errnoOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  for (const name of names) {
+    if (name === META_FILE || isTemporaryOf(name, META_FILE)) await ignoreAbsent(unlink(join(directory, name)));
+  }
   await ignoreAbsent(rmdir(directory));
 }
 
