@@ -1,11 +1,19 @@
-import { open, rename } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { open, rename, unlink } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
 import { randomBytes } from 'node:crypto';
 
 export interface AtomicWriteOptions {
   readonly mode?: number;
   /** Write through to the disk before the rename (default). Turn off only for files that a reboot may lose. */
   readonly sync?: boolean;
+}
+
+const TEMPORARY = /^\.[0-9a-f]{12}\.tmp$/;
+
+/** Whether `name` is what a {@link writeFileAtomic} of `path` leaves in the folder when its process is killed. */
+export function isTemporaryOf(name: string, path: string): boolean {
+  const target = basename(path);
+  return name.startsWith(target) && TEMPORARY.test(name.slice(target.length));
 }
 
 /** Writes a file so that a reader, or a power cut, finds the old content or the new, never a part of one. */
@@ -16,12 +24,18 @@ export async function writeFileAtomic(
 ): Promise<void> {
   const { mode = 0o600, sync = true } = options;
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
-  {
-    await using file = await open(temporary, 'wx', mode);
-    await file.writeFile(data);
-    if (sync) await file.sync();
+  try {
+    {
+      await using file = await open(temporary, 'wx', mode);
+      await file.writeFile(data);
+      if (sync) await file.sync();
+    }
+    await rename(temporary, path);
+  } catch (error) {
+    // A full disk must not be filled with what did not fit.
+    await unlink(temporary).catch(() => undefined);
+    throw error;
   }
-  await rename(temporary, path);
   if (sync) {
     await using directory = await open(dirname(path), 'r');
     await directory.sync();
