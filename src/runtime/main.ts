@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
 import type { JournalReader, JournalWriter } from '../journal/journal.ts';
-import type { Op } from '../lib/abort.ts';
+import { withDeadline, type Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
@@ -86,6 +86,8 @@ export interface Runtime {
 
 /** One event in the queue (BEHAVIOUR.md C1); what it started goes on, and the next attempt joins it. */
 const ATTEMPT_TIMEOUT_MS = 10_000;
+/** A command in state D must not keep the daemon from serving. */
+const SWEEP_EXECS_MS = 10_000;
 
 /**
  * Opens the stores, finds the parts, and wires them. Returns when every question can be answered from the records; what has to be
@@ -236,6 +238,12 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   };
 
   takeNames(rt);
+  // Before anything can be executed: whoever waited for these has gone with the earlier process.
+  await withDeadline(background, clock, SWEEP_EXECS_MS, 'end abandoned execs', (op) => tasks.sweepExecs(op)).catch(
+    (error: unknown) => {
+      log.warn({ error: messageOf(error) }, 'what an earlier process was executing may still run');
+    },
+  );
   const orphans = await findOrphans(rt, () => snapshots.list());
   await exits.start();
   const look = new SandboxLook(rt);
