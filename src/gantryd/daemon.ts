@@ -18,6 +18,7 @@ import { lockFile } from '../linux/file-lock.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { writeFileAtomic } from '../lib/atomic-file.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
+import { MONITOR_CGROUP } from '../runtime/host.ts';
 import { createRuntime } from '../runtime/main.ts';
 import type { GantryConfig } from './config.ts';
 import { gantryExtensions } from './extensions.ts';
@@ -28,6 +29,7 @@ export interface Daemon {
 }
 
 const DAEMON_CGROUP = 'daemon';
+const OWN_CGROUPS = [DAEMON_CGROUP, MONITOR_CGROUP];
 const LAST_STEP_MS = 5_000;
 
 /**
@@ -35,7 +37,6 @@ const LAST_STEP_MS = 5_000;
  * Throws FailedPrecondition, in one line, when the host lacks something or another gantryd has this root folder.
  */
 export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
-  const background: Op = { signal: new AbortController().signal, log };
   const closers: { readonly what: string; readonly close: () => unknown }[] = [];
   const close = async (): Promise<void> => {
     for (const { what, close: closeOne } of closers.splice(0).reverse()) {
@@ -57,10 +58,9 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     closing('lock', await lockRoot(config.root), (lock) => lock.release());
     const cgroups = await joinOwnCgroup(config, clock);
     const bootId = await readBootId();
-    let podsLeft = true;
-    closing('cgroups', cgroups, async (part) => {
-      if (!podsLeft) await leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part);
-    });
+    closing('cgroups', cgroups, (part) =>
+      leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part),
+    );
     const store = closing('store', new StoreThread(), (thread) => thread.close());
     const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
     const journal = await Journal.open(journalDb, clock, bootId, log);
@@ -83,11 +83,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         },
         { clock, log, journal, store, credentialFiles: credentialFilePaths(process.env, homedir()), env: process.env },
       ),
-      async (part) => {
-        const { items } = await part.runtime.listPodSandbox(background, { filter: undefined });
-        podsLeft = items.length > 0;
-        await part.close();
-      },
+      (part) => part.close(),
     );
     for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
     const cri = await serveCri({
@@ -189,6 +185,8 @@ async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<Cgroup
 
 /** With no pod left there is nothing to keep: the last daemon takes its own cgroups away, so that `npm stop` leaves none. */
 async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Promise<void> {
+  // Every pod has a cgroup here, whether a process of it runs or not.
+  if ((await cgroups.children(config.cgroupParent)).some((name) => !OWN_CGROUPS.includes(name))) return;
   await cgroups.leave(join(config.cgroupParent, DAEMON_CGROUP));
   await cgroups.remove(op, config.cgroupParent);
 }

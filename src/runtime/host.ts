@@ -23,7 +23,8 @@ export interface Host {
 }
 
 const PROGRAM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-const MONITOR_CGROUP = 'monitors';
+/** Below the cgroup parent, beside the pods'. */
+export const MONITOR_CGROUP = 'monitors';
 
 /**
  * Finds the host's parts and tries the OCI runtime by running a container. Throws FailedPrecondition, in one line that says what to
