@@ -13,7 +13,7 @@ const facts: PodFacts = {
   allocatable: { cpuMilli: 2000, memoryBytes: 1 << 30 },
 };
 
-const configMap = { data: { MODE: 'fast', 'bad name': 'x' } } as unknown as ConfigMap;
+const configMap = { data: { MODE: 'fast', 'bad name': 'x' }, binaryData: { zero: 'AAEC' } } as unknown as ConfigMap;
 const secret = { data: { token: Buffer.from('s3cret').toString('base64') } } as unknown as Secret;
 const references = new References(
   new Map<string, ConfigMap | Secret>([
@@ -53,6 +53,15 @@ await test('what cannot be a name is left out and named', () => {
     references,
   );
   assert.deepEqual(built.skipped, ['bad name']);
+});
+
+await test('binaryData is for files, not for variables', () => {
+  assert.deepEqual(envOf({ envFrom: [{ configMapRef: { name: 'settings' } }] }), { MODE: 'fast' });
+  assert.throws(
+    () => envOf({ env: [{ name: 'X', valueFrom: { configMapKeyRef: { name: 'settings', key: 'zero' } } }] }),
+    /couldn't find key zero in ConfigMap default\/settings/,
+  );
+  assert.deepEqual(references.data({ kind: 'configmaps', name: 'settings' })?.get('zero'), Buffer.from([0, 1, 2]));
 });
 
 await test('missing references fail unless they are optional', () => {

@@ -22,13 +22,22 @@ export class References {
     return `${reference.kind}/${reference.name}`;
   }
 
+  /**
+   * The keys that can be variables, with their bytes, or undefined when the object does not exist. A ConfigMap's
+   * binaryData is for files alone, as in Kubernetes: its zero bytes would keep a container from starting.
+   */
+  texts(reference: Reference): Map<string, Buffer> | undefined {
+    const object = this.#found.get(References.keyOf(reference));
+    if (object === undefined) return undefined;
+    const encoding = reference.kind === 'secrets' ? 'base64' : 'utf8';
+    return new Map(Object.entries(object.data ?? {}).map(([key, value]) => [key, Buffer.from(value, encoding)]));
+  }
+
   /** Every key with its bytes, or undefined when the object does not exist. */
   data(reference: Reference): ReadonlyMap<string, Buffer> | undefined {
     const object = this.#found.get(References.keyOf(reference));
-    if (object === undefined) return undefined;
-    const result = new Map<string, Buffer>();
-    const textEncoding = reference.kind === 'secrets' ? 'base64' : 'utf8';
-    for (const [key, value] of Object.entries(object.data ?? {})) result.set(key, Buffer.from(value, textEncoding));
+    const result = this.texts(reference);
+    if (object === undefined || result === undefined) return undefined;
     if ('binaryData' in object) {
       for (const [key, value] of Object.entries(object.binaryData ?? {})) result.set(key, Buffer.from(value, 'base64'));
     }
@@ -81,7 +90,7 @@ export function buildEnv(container: Container, pod: NodePod, facts: PodFacts, re
     const reference = source.configMapRef ?? source.secretRef;
     const kind = source.configMapRef !== undefined ? 'configmaps' : 'secrets';
     if (reference?.name === undefined) continue;
-    const data = references.data({ kind, name: reference.name });
+    const data = references.texts({ kind, name: reference.name });
     if (data === undefined) {
       if (reference.optional === true) continue;
       throw missing(kind, reference.name);
@@ -117,7 +126,7 @@ function valueOf(
   const kind = from.configMapKeyRef !== undefined ? 'configmaps' : 'secrets';
   const reference = from.configMapKeyRef ?? from.secretKeyRef;
   if (reference?.name === undefined) throw new ConfigError('an environment variable has an empty valueFrom');
-  const data = references.data({ kind, name: reference.name });
+  const data = references.texts({ kind, name: reference.name });
   const value = data?.get(reference.key);
   if (value !== undefined) return value;
   if (reference.optional === true) return undefined;
