@@ -67,9 +67,11 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
   stream.on('test:fail', (data) => {
     if (isSet(data.todo)) return;
     const cause: unknown = data.details.error.cause ?? data.details.error;
-    // A file that did not even load, or that was cut off, has no failed test inside it.
-    if (!isLeaf(data) && !(data.name === data.file && tally.failed === 0)) return;
-    tally.failed++;
+    // A file that did not even load, or that was cut off, has no failed test inside it. A hook that failed is why the tests of
+    // its suite did, which do not say so themselves.
+    const isHook = 'failureType' in data.details.error && data.details.error.failureType === 'hookFailed';
+    if (!isLeaf(data) && !isHook && !(data.name === data.file && tally.failed === 0)) return;
+    if (isLeaf(data) || !isHook) tally.failed++;
     console.log(`\nFAILED ${relative(root, data.file ?? '?')}:${data.line ?? 0}  ${data.name}`);
     console.log(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause));
   });
