@@ -1,0 +1,70 @@
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, realpath, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { test, type TestContext } from 'node:test';
+
+const BIN = new URL('../../bin', import.meta.url).pathname;
+const NODE = `node-linux-${process.arch}/bin/node`;
+
+/** Gantry's launchers in `place`, and a Node in `nodeModules` that prints what it is given. Both are below the folder returned. */
+async function layOut(t: TestContext, place: string, nodeModules: string | undefined): Promise<string> {
+  const dir = await realpath(await mkdtemp(join(tmpdir(), 'gantry-launch-')));
+  t.after(() => rm(dir, { recursive: true }));
+  await mkdir(join(dir, place), { recursive: true });
+  await cp(BIN, join(dir, place, 'bin'), { recursive: true });
+  if (nodeModules !== undefined) {
+    const node = join(dir, nodeModules, NODE);
+    await mkdir(dirname(node), { recursive: true });
+    await writeFile(node, '#!/bin/sh\nshift\necho "$0" "$@"\n');
+    await chmod(node, 0o755);
+  }
+  return dir;
+}
+
+function launched(program: string): { readonly stdout: string; readonly stderr: string } {
+  return spawnSync(program, ['version', 'two words'], { encoding: 'utf8' });
+}
+
+const LAYOUTS: readonly (readonly [what: string, place: string, nodeModules: string])[] = [
+  ['a checkout or a global install: in its own node_modules', 'gantry', 'gantry/node_modules'],
+  ['a local install: hoisted beside the package', 'app/node_modules/gantry', 'app/node_modules'],
+  ['a dependency of a dependency', 'app/node_modules/other/node_modules/gantry', 'app/node_modules'],
+  [
+    'a store of linked packages',
+    'app/node_modules/.store/gantry@1/node_modules/gantry',
+    'app/node_modules/.store/gantry@1/node_modules',
+  ],
+];
+
+for (const [what, place, nodeModules] of LAYOUTS) {
+  test(`the Node that comes with the package is found in ${what}`, async (t) => {
+    const dir = await layOut(t, place, nodeModules);
+    await mkdir(join(dir, '.bin'));
+    const link = join(dir, '.bin/gantry');
+    await symlink(join('..', place, 'bin/gantry'), link);
+    const entry = join(dir, place, 'dist/cli/main.js');
+    assert.equal(launched(link).stdout, `${join(dir, nodeModules, NODE)} ${entry} version two words\n`);
+  });
+}
+
+test('a Node in a folder above that is no node_modules of ours is not run', async (t) => {
+  const dir = await layOut(t, 'shared/gantry', 'shared/node_modules');
+  await cp(
+    join(dir, 'shared/node_modules', `node-linux-${process.arch}`),
+    join(dir, 'shared', `node-linux-${process.arch}`),
+    {
+      recursive: true,
+    },
+  );
+  const { stdout, stderr } = launched(join(dir, 'shared/gantry/bin/gantry'));
+  assert.equal(stdout, '');
+  assert.match(stderr, /install gantry again, with npm's optional dependencies/);
+});
+
+test('a checkout that is not set up says how', async (t) => {
+  const dir = await layOut(t, 'gantry/src', undefined);
+  await cp(BIN, join(dir, 'gantry/bin'), { recursive: true });
+  assert.match(launched(join(dir, 'gantry/bin/gantry')).stderr, /not set up yet .* run 'npm start'/);
+});
