@@ -1,14 +1,18 @@
 /**
- * `npm run build`: the package that users install, in dist/: built JavaScript (Node strips no types inside node_modules), the
- * launchers, the documents, and a package.json without what only a checkout needs.
+ * `npm run build`: the package that users install: built JavaScript (Node strips no types inside node_modules), the launchers,
+ * the documents, and a package.json without what only a checkout needs.
+ *
+ * usage: build.ts [DIRECTORY]   DIRECTORY is new or empty; default: dist/, made anew
  */
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const target = join(root, 'dist/package');
+const [asked] = process.argv.slice(2);
+const output = asked === undefined ? join(root, 'dist') : resolve(asked);
+const target = join(output, 'package');
 
 interface PackageJson {
   scripts?: Record<string, string>;
@@ -23,10 +27,11 @@ function run(program: string, args: readonly string[], cwd: string): void {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-// Our own output folder, made by this script alone.
-rmSync(join(root, 'dist'), { recursive: true, force: true });
+// dist/ is made by this script alone.
+if (asked === undefined) rmSync(output, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', 'tsconfig.build.json'], root);
+const compile = ['-p', 'tsconfig.build.json', '--outDir', join(target, 'dist')];
+run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), ...compile], root);
 for (const name of ['bin', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
   cpSync(join(root, name), join(target, name), { recursive: true });
 }
@@ -37,5 +42,5 @@ delete published.devDependencies;
 delete published.private;
 published.files = ['bin', 'dist', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE'];
 writeFileSync(join(target, 'package.json'), `${JSON.stringify(published, undefined, 2)}\n`);
-run('npm', ['pack', '--pack-destination', join(root, 'dist')], target);
-console.log(`built: install it with 'npm install -g dist/gantry-${published.version}.tgz'`);
+run('npm', ['pack', '--silent', '--pack-destination', output], target);
+console.log(`built: install it with 'npm install -g ${join(output, `gantry-${published.version}.tgz`)}'`);
