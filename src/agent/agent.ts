@@ -206,7 +206,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
     },
     hint: (podUid) => {
       if (podUid !== undefined) workers.wake(podUid);
-      void pleg.look();
+      pleg.hint();
     },
     subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
     pendingVolumes: () => withNames(volumes.blocked(), workers, paths),

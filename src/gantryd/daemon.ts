@@ -65,6 +65,8 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
     const journal = await Journal.open(journalDb, clock, bootId, log);
 
+    // Set once the agent has taken over: before that there is nobody to be hinted at.
+    let hinted: Agent | undefined;
     const runtime = closing(
       'runtime',
       await createRuntime(
@@ -81,7 +83,15 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
           defaultNetwork: !config.runtimeOnly,
           version,
         },
-        { clock, log, journal, store, credentialFiles: credentialFilePaths(process.env, homedir()), env: process.env },
+        {
+          clock,
+          log,
+          journal,
+          store,
+          credentialFiles: credentialFilePaths(process.env, homedir()),
+          env: process.env,
+          onExit: () => hinted?.hint(),
+        },
       ),
       (part) => part.close(),
     );
@@ -136,6 +146,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         .then(() => agent.start())
         .then(() => {
           ready = true;
+          hinted = agent;
         })
         .catch((error: unknown) => {
           log.error({ error: messageOf(error) }, 'the agent could not start');

@@ -58,6 +58,8 @@ import { TaskService } from './task/task-service.ts';
 export type { RuntimeSettings } from './settings.ts';
 
 export interface RuntimeDeps {
+  /** A container's or an infra process's exit is visible now: a hint for who looks at the runtime from time to time. */
+  readonly onExit?: () => void;
   readonly clock: Clock;
   readonly log: Log;
   readonly journal: JournalWriter & JournalReader;
@@ -173,7 +175,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     processes,
     exitsDir: paths.exits,
     oomKillCount: (path) => cgroups.oomKillCount(path),
-    onExit: (id, exit) => recordExit(rt, id, exit),
+    onExit: (id, exit) => {
+      recordExit(rt, id, exit);
+      deps.onExit?.();
+    },
     onCorrection: (id, exit) => correctExit(rt, id, exit),
   });
 

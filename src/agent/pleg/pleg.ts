@@ -24,6 +24,7 @@ export class Pleg {
   #lookedAtMs: number | undefined;
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
+  #again = false;
 
   constructor(deps: PlegDeps) {
     this.#deps = deps;
@@ -48,11 +49,16 @@ export class Pleg {
     this.#timer?.cancel();
   }
 
-  /** A hint from the runtime: look without waiting for the period. */
   look(): Promise<void> {
     this.#timer?.cancel();
     this.#looking ??= this.#look();
     return this.#looking;
+  }
+
+  /** Something has happened in the runtime: look without waiting for the period, and after a look that is under way. */
+  hint(): void {
+    if (this.#looking === undefined) void this.look();
+    else this.#again = true;
   }
 
   async #look(): Promise<void> {
@@ -74,6 +80,11 @@ export class Pleg {
       this.#lastError = message;
     }
     this.#looking = undefined;
-    if (!op.signal.aborted) this.#timer = clock.after(RELIST_PERIOD_MS, () => void this.look());
+    if (op.signal.aborted) return;
+    const again = this.#again;
+    this.#again = false;
+    // The look that has just ended may have begun before what the hint was about.
+    if (again) void this.look();
+    else this.#timer = clock.after(RELIST_PERIOD_MS, () => void this.look());
   }
 }
