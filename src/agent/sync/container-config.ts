@@ -104,13 +104,19 @@ function annotations(input: ContainerConfigInput): Record<string, string> {
 }
 
 function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
+  // The agent alone writes these, for every container of the pod at once: Kubernetes mounts them read-only always.
+  const ownedFiles = new Set(
+    (input.pod.spec.volumes ?? [])
+      .filter(({ configMap, secret }) => configMap !== undefined || secret !== undefined)
+      .map(({ name }) => name),
+  );
   const result = (input.container.volumeMounts ?? []).map((mount): DeepPartial<Mount> => {
     const hostPath = input.volumePaths.get(mount.name);
     if (hostPath === undefined) throw new ConfigError(`volume "${mount.name}" is not mounted`);
     return {
       containerPath: absolute(mount.mountPath),
       hostPath,
-      readonly: mount.readOnly ?? false,
+      readonly: mount.readOnly === true || ownedFiles.has(mount.name),
       propagation: propagation(mount.mountPropagation),
     };
   });

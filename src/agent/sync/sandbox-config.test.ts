@@ -109,6 +109,31 @@ await test('a container gets its command, mounts, marks and signal', () => {
   assert.equal(security.seccomp?.profileType, SecurityProfile_ProfileType.RuntimeDefault);
 });
 
+await test('volumes of a ConfigMap and of a Secret are read-only, asked for or not', () => {
+  const volumes = [
+    { name: 'conf', configMap: { name: 'c' } },
+    { name: 'key', secret: { secretName: 's' } },
+    { name: 'data', emptyDir: {} },
+  ];
+  const names = volumes.map(({ name }) => name);
+  const config = containerConfig(
+    input({
+      pod: testPod({ volumes }),
+      container: { name: 'main', image: 'i', volumeMounts: names.map((name) => ({ name, mountPath: `/${name}` })) },
+      volumePaths: new Map(names.map((name) => [name, `/pods/${name}`])),
+      hostsFile: undefined,
+    }),
+  );
+  assert.deepEqual(
+    config.mounts.map(({ containerPath, readonly }) => [containerPath, readonly]),
+    [
+      ['/conf', true],
+      ['/key', true],
+      ['/data', false],
+    ],
+  );
+});
+
 await test('runAsNonRoot holds against pod, container and image', () => {
   const nonRoot = { securityContext: { runAsNonRoot: true } };
   const build = (container: object, imageUser: ContainerConfigInput['imageUser']): unknown =>
