@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { canceled } from '../lib/errors.ts';
+import { keepAlive } from '../lib/keep-alive.ts';
 import { silentLog } from '../lib/log.ts';
 import { connectApi } from '../kube/http/connect.ts';
 import type { ApiConnection } from '../kube/gantry-extensions.ts';
@@ -65,6 +66,7 @@ process.on('SIGINT', () => {
   process.once('SIGINT', () => process.exit(EXIT_INTERRUPTED));
 });
 
+keepAlive();
 try {
   await program.parseAsync();
   await end(interrupted.signal.aborted ? EXIT_INTERRUPTED : Number(process.exitCode ?? 0));

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { Command, CommanderError } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
+import { keepAlive } from '../lib/keep-alive.ts';
 import { createLog } from '../lib/log.ts';
 import {
   DEFAULT_CONFIG_FILE,
@@ -78,14 +79,7 @@ async function run(): Promise<void> {
       'unhandled rejection',
     );
   });
-  // The servers' sockets and the timers do not all keep the process alive by themselves.
   keepAlive();
-}
-
-function keepAlive(): void {
-  const channel = new MessageChannel();
-  channel.port1.ref();
-  channel.port1.onmessage = () => undefined;
 }
 
 try {

@@ -122,11 +122,17 @@ export class Gantryd implements AsyncDisposable {
       async () => {
         if (state.ended) throw new Error(`gantryd ended before it served:\n${await this.#lastWords()}`);
         if (options.agent === false) return await answers(cri.runtime.version(op, { version: '' }));
-        return await isReadyAt(this.root.apiSocket);
+        return (await this.#serves(child)) && (await isReadyAt(this.root.apiSocket));
       },
       Boolean,
       'a gantryd that serves',
     );
+  }
+
+  /** It, and not another one on the same root. */
+  async #serves(child: ChildProcess): Promise<boolean> {
+    const text = await readFile(join(this.root.state, 'gantryd.pid'), 'utf8').catch(() => '');
+    return text.startsWith(`${String(child.pid)} `);
   }
 
   async #lastWords(): Promise<string> {
