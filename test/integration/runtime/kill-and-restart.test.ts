@@ -6,7 +6,7 @@ import { ContainerState, NamespaceMode, PodSandboxState, type ContainerStatus } 
 import type { ContainerConfig, PodSandboxConfig } from '../../../src/cri/gen/api.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { TempRoot } from '../../support/temp-root.ts';
-import { makeBusyboxRootfs } from './busybox-image.ts';
+import { makeBusyboxRootfs } from '../../../scripts/busybox-rootfs.ts';
 import { DaemonProcess, eventually } from './daemon-process.ts';
 import { container, IMAGE, op, openRuntime, pod } from './runtime-fixture.ts';
 

@@ -15,7 +15,7 @@ import { StoreThread } from '../../../src/lib/store/store-thread.ts';
 import { bootId } from '../../../src/linux/procfs.ts';
 import { createRuntime, type Runtime } from '../../../src/runtime/main.ts';
 import { TempRoot } from '../../support/temp-root.ts';
-import { makeBusyboxRootfs } from './busybox-image.ts';
+import { makeBusyboxRootfs } from '../../../scripts/busybox-rootfs.ts';
 
 export const IMAGE = 'localhost/busybox:test';
 

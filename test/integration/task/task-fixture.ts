@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
-import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import type { Op } from '../../../src/lib/abort.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -19,6 +18,7 @@ import { linuxProcessTable, type ProcessTable } from '../../../src/runtime/task/
 import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
 import { TaskService } from '../../../src/runtime/task/task-service.ts';
 import type { CreateTaskRequest, Task } from '../../../src/runtime/task/task.ts';
+import { makeBusyboxRootfs } from '../../../scripts/busybox-rootfs.ts';
 
 export const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' };
 
@@ -73,7 +73,9 @@ export class TaskFixture implements AsyncDisposable {
     const cgroup = `/gantry-task-test-${randomBytes(4).toString('hex')}`;
     const host = await detectCgroups();
     const cgroups = new Cgroups({ clock: systemClock, host });
-    await makeRootfs(join(dir, 'rootfs'));
+    await mkdir(join(dir, 'rootfs'));
+    await makeBusyboxRootfs(join(dir, 'rootfs'));
+    await mkdir(join(dir, 'rootfs/data'));
     await mkdir(join(dir, 'logs'));
     await cgroups.ensureParent(cgroup);
     await cgroups.create(`${cgroup}/monitors`);
@@ -245,25 +247,4 @@ async function processesNaming(text: string): Promise<string[]> {
     if (cmdline.includes(text)) found.push(`${pid} ${cmdline.replaceAll('\0', ' ')}`);
   }
   return found;
-}
-
-/** Debian's busybox with the libraries that it is linked with. */
-async function makeRootfs(dir: string): Promise<void> {
-  for (const name of ['bin', 'proc', 'sys', 'dev', 'tmp', 'etc', 'data'])
-    await mkdir(join(dir, name), { recursive: true });
-  await copyFile('/usr/bin/busybox', join(dir, 'bin/busybox'));
-  for (const applet of execFileSync('/usr/bin/busybox', ['--list'], { encoding: 'utf8' }).trim().split('\n')) {
-    if (applet !== 'busybox') await symlink('busybox', join(dir, 'bin', applet));
-  }
-  let linked = '';
-  try {
-    linked = execFileSync('ldd', ['/usr/bin/busybox'], { encoding: 'utf8' });
-  } catch {
-    // Linked statically.
-  }
-  for (const [, library] of linked.matchAll(/(\/\S+) \(0x/g)) {
-    if (library === undefined) continue;
-    await mkdir(dirname(join(dir, library)), { recursive: true });
-    await copyFile(library, join(dir, library));
-  }
 }
