@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import type { AuthFields } from '../../../src/runtime/image/auth/credentials.ts';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry, type RegistryAuth } from './loopback-registry.ts';
-import { imageOf, layerOf } from './test-image.ts';
+import { TestRegistry, type RegistryAuth } from '../../support/registry.ts';
+import { imageOf, layerOf } from '../../support/images.ts';
 
 const PASSWORD = 'p@ss:word-Zq9';
 const LOGIN = `user:${PASSWORD}`;
@@ -15,9 +15,9 @@ const REFRESH = 'refresh-Kd3';
 const BASIC: RegistryAuth = { scheme: 'basic', login: LOGIN, token: TOKEN };
 const BEARER: RegistryAuth = { scheme: 'bearer', login: LOGIN, token: TOKEN, refreshToken: REFRESH };
 
-async function serve(auth: RegistryAuth): Promise<LoopbackRegistry> {
-  const registry = await LoopbackRegistry.start();
-  registry.addImage('app', imageOf([await layerOf('one'), await layerOf('two')]), 'latest');
+async function serve(auth: RegistryAuth): Promise<TestRegistry> {
+  const registry = await TestRegistry.start();
+  registry.push('app', imageOf([await layerOf('one'), await layerOf('two')]), 'latest');
   registry.auth = auth;
   return registry;
 }
@@ -95,7 +95,7 @@ describe('credentials of the caller (CRI AuthConfig)', () => {
   it('are taken out of what a server echoes', async () => {
     await using fixture = await Fixture.open();
     await using registry = await serve(BASIC);
-    registry.fault = ({ headers }, response) => {
+    registry.intercept = ({ headers }, response) => {
       if (headers.authorization === undefined) return false;
       const message = `got ${headers.authorization} for ${PASSWORD}\u001b[2J`;
       response.writeHead(403).end(JSON.stringify({ errors: [{ code: 'DENIED', message }] }));
@@ -112,7 +112,7 @@ describe('credentials of the caller (CRI AuthConfig)', () => {
     await using fixture = await Fixture.open();
     await using registry = await serve(BEARER);
     let changed = false;
-    registry.fault = ({ path }) => {
+    registry.intercept = ({ path }) => {
       if (path.includes('/blobs/') && !changed) {
         changed = true;
         registry.auth = { ...BEARER, token: `${TOKEN}2` };

@@ -3,8 +3,8 @@ import { it } from 'node:test';
 import { ImageSpec } from '../../../src/cri/gen/api.ts';
 import { createImageService, userOf } from '../../../src/runtime/image/image-service.ts';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry } from './loopback-registry.ts';
-import { imageOf, layerOf } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { imageOf, layerOf } from '../../support/images.ts';
 
 function spec(image: string): ImageSpec {
   return ImageSpec.fromPartial({ image });
@@ -12,9 +12,9 @@ function spec(image: string): ImageSpec {
 
 it('serves images over CRI', async () => {
   await using fixture = await Fixture.open();
-  await using registry = await LoopbackRegistry.start();
+  await using registry = await TestRegistry.start();
   const image = imageOf([await layerOf('one')], { config: { User: 'www-data:www-data' } });
-  registry.addImage('app', image, 'v1', 'v2');
+  registry.push('app', image, 'v1', 'v2');
   registry.auth = { scheme: 'basic', login: 'user:password', token: '' };
   const service = createImageService({ images: fixture.images });
   const { op } = fixture;

@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { failsWith, Fixture } from './fixture.ts';
-import { descriptor, hostTestPlatform, imageOf, indexOf, layerOf, tarOf, type TestImage } from './test-image.ts';
+import { descriptorOf, hostPlatform, imageOf, indexOf, layerOf, type Image } from '../../support/images.ts';
+import { tarOf } from '../../support/tar.ts';
 
 type Files = Record<string, string | Buffer>;
 
-function dockerFiles(images: readonly { image: TestImage; tags: readonly string[] | null }[]): Files {
+function dockerFiles(images: readonly { image: Image; tags: readonly string[] | null }[]): Files {
   const files: Files = {};
   const list = images.map(({ image, tags }) => {
     const config = `${image.config.digest.slice(7)}.json`;
@@ -22,7 +23,7 @@ function dockerFiles(images: readonly { image: TestImage; tags: readonly string[
   return { ...files, 'manifest.json': JSON.stringify(list) };
 }
 
-function layoutFiles(index: Buffer, images: readonly TestImage[]): Files {
+function layoutFiles(index: Buffer, images: readonly Image[]): Files {
   const files: Files = { 'oci-layout': '{"imageLayoutVersion":"1.0.0"}', 'index.json': index };
   for (const image of images) {
     for (const blob of [image.manifest, image.config, ...image.layers]) {
@@ -32,7 +33,7 @@ function layoutFiles(index: Buffer, images: readonly TestImage[]): Files {
   return files;
 }
 
-function named(image: TestImage, name: string): { image: TestImage; annotations: Record<string, string> } {
+function named(image: Image, name: string): { image: Image; annotations: Record<string, string> } {
   return { image, annotations: { 'org.opencontainers.image.ref.name': name } };
 }
 
@@ -170,7 +171,7 @@ describe('import of an OCI layout', () => {
     const alien = imageOf([await layerOf('alien')], { platform: { os: 'linux', architecture: 's390x' } });
     const index = indexOf([
       { ...named(alien, 'v1'), platform: { os: 'linux', architecture: 's390x' } },
-      { ...named(ours, 'v1'), platform: hostTestPlatform() },
+      { ...named(ours, 'v1'), platform: hostPlatform() },
       named(alien, 'v2'),
       named(ours, 'v3'),
     ]);
@@ -202,7 +203,7 @@ describe('import of an OCI layout', () => {
       failsWith('DataLoss', /2 bytes instead/),
     );
     await assert.rejects(load({ 'index.json': '{"manifests":[]}' }), failsWith('InvalidArgument', /lists no images/));
-    const escaping = { ...descriptor(image.manifest), digest: 'sha256:../../../etc/passwd' };
+    const escaping = { ...descriptorOf(image.manifest), digest: 'sha256:../../../etc/passwd' };
     await assert.rejects(
       load({ 'index.json': JSON.stringify({ manifests: [escaping] }) }),
       failsWith('InvalidArgument', /no valid digest/),

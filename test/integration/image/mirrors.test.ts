@@ -3,9 +3,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry } from './loopback-registry.ts';
-import { TEST_CERTIFICATE } from './test-certificate.ts';
-import { imageOf, layerOf } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { TEST_CERTIFICATE } from '../../support/test-certificate.ts';
+import { imageOf, layerOf } from '../../support/images.ts';
 
 async function configure(fixture: Fixture, host: string, content: string): Promise<string> {
   const dir = join(fixture.dir, 'certs.d', host);
@@ -17,9 +17,9 @@ async function configure(fixture: Fixture, host: string, content: string): Promi
 describe('mirrors', () => {
   it('are asked before the registry, with the name of what they stand for', async () => {
     await using fixture = await Fixture.open();
-    await using mirror = await LoopbackRegistry.start();
+    await using mirror = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    mirror.addImage('library/busybox', image, 'latest');
+    mirror.push('library/busybox', image, 'latest');
     await configure(
       fixture,
       'docker.io',
@@ -35,16 +35,13 @@ describe('mirrors', () => {
 
   it('are passed over when they fail or lack something', async () => {
     await using fixture = await Fixture.open();
-    await using broken = await LoopbackRegistry.start();
-    await using partial = await LoopbackRegistry.start();
-    await using registry = await LoopbackRegistry.start();
+    await using broken = await TestRegistry.start();
+    await using partial = await TestRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image, 'latest');
-    partial.addManifest('app', image.manifest, 'latest');
-    broken.fault = (_request, response) => {
-      response.writeHead(502).end('<html>');
-      return true;
-    };
+    registry.push('app', image, 'latest');
+    partial.pushManifest('app', image.manifest, 'latest');
+    broken.fail('/', { kind: 'status', status: 502 });
     await configure(fixture, registry.host, `[host."http://${broken.host}"]\n[host."http://${partial.host}"]\n`);
     assert.equal((await fixture.images.pull(fixture.op, `${registry.host}/app`)).id, image.id);
     assert.ok(broken.requests.length > 0);
@@ -54,11 +51,11 @@ describe('mirrors', () => {
 
   it('that can not resolve are asked by digest only', async () => {
     await using fixture = await Fixture.open();
-    await using mirror = await LoopbackRegistry.start();
-    await using registry = await LoopbackRegistry.start();
+    await using mirror = await TestRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image, 'latest');
-    mirror.addImage('app', image);
+    registry.push('app', image, 'latest');
+    mirror.push('app', image);
     await configure(fixture, registry.host, `[host."http://${mirror.host}"]\n  capabilities = ["pull"]\n`);
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.equal(mirror.count('/manifests/latest'), 0);
@@ -67,11 +64,11 @@ describe('mirrors', () => {
 
   it('get no credentials that are for the registry', async () => {
     await using fixture = await Fixture.open();
-    await using mirror = await LoopbackRegistry.start();
-    await using registry = await LoopbackRegistry.start();
+    await using mirror = await TestRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
     for (const one of [mirror, registry]) {
-      one.addImage('app', image, 'latest');
+      one.push('app', image, 'latest');
       one.auth = { scheme: 'basic', login: 'user:password', token: '' };
     }
     await configure(fixture, registry.host, `[host."http://${mirror.host}"]\n`);
@@ -82,12 +79,9 @@ describe('mirrors', () => {
 
   it('say in one message what all of them answered', async () => {
     await using fixture = await Fixture.open();
-    await using mirror = await LoopbackRegistry.start();
-    await using registry = await LoopbackRegistry.start();
-    mirror.fault = (_request, response) => {
-      response.writeHead(403).end();
-      return true;
-    };
+    await using mirror = await TestRegistry.start();
+    await using registry = await TestRegistry.start();
+    mirror.fail('/', { kind: 'status', status: 403 });
     await configure(fixture, registry.host, `[host."http://${mirror.host}"]\n`);
     await assert.rejects(
       fixture.images.pull(fixture.op, `${registry.host}/app`),
@@ -97,9 +91,9 @@ describe('mirrors', () => {
 
   it('of _default stand for every registry, and paths can be overridden', async () => {
     await using fixture = await Fixture.open();
-    await using mirror = await LoopbackRegistry.start();
+    await using mirror = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    mirror.addImage('proxy/app', image, 'latest');
+    mirror.push('proxy/app', image, 'latest');
     await configure(fixture, '_default', `[host."http://${mirror.host}/v2/proxy"]\n  override_path = true\n`);
     assert.equal((await fixture.images.pull(fixture.op, 'any.invalid/app')).id, image.id);
     assert.equal(mirror.requests[0]?.query.get('ns'), 'any.invalid');
@@ -123,9 +117,9 @@ describe('mirrors', () => {
 describe('TLS', () => {
   it('is refused without trust, and works with ca or skip_verify', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start({ tls: true });
+    await using registry = await TestRegistry.start({ tls: true });
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image, 'latest');
+    registry.push('app', image, 'latest');
     const name = `${registry.host}/app`;
     const server = `server = "https://${registry.host}"\n`;
     const dir = await configure(fixture, registry.host, server);
@@ -143,7 +137,7 @@ describe('TLS', () => {
 
   it('with a registry that speaks plain http says so', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     await configure(fixture, registry.host, `server = "https://${registry.host}"\n`);
     await assert.rejects(
       fixture.images.pull(fixture.op, `${registry.host}/app`),

@@ -5,8 +5,8 @@ import { connect, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { it } from 'node:test';
 import { Fixture } from './fixture.ts';
-import { LoopbackRegistry } from './loopback-registry.ts';
-import { imageOf, layerOf } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { imageOf, layerOf } from '../../support/images.ts';
 
 /** Sends everything to one registry, whatever host was asked for. */
 class TestProxy implements AsyncDisposable {
@@ -51,11 +51,11 @@ class TestProxy implements AsyncDisposable {
 
 for (const tls of [false, true]) {
   it(`goes through a proxy of the environment (${tls ? 'https' : 'http'})`, async () => {
-    await using registry = await LoopbackRegistry.start({ tls });
+    await using registry = await TestRegistry.start({ tls });
     await using proxy = await TestProxy.start(registry.host);
     await using fixture = await Fixture.open();
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image, 'latest');
+    registry.push('app', image, 'latest');
     const dir = join(fixture.dir, 'certs.d', 'far.invalid');
     await mkdir(dir, { recursive: true });
     await writeFile(

@@ -1,20 +1,19 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import { describe, it } from 'node:test';
 import { GantryError, kindOf } from '../../../src/lib/errors.ts';
 import type { LayerProgress } from '../../../src/runtime/image/progress.ts';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry, sendBlob } from './loopback-registry.ts';
-import { blobOf, hostTestPlatform, imageOf, indexOf, layerOf } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { blobOf, damagedLayer, hostPlatform, imageOf, indexOf, layerOf } from '../../support/images.ts';
 
 describe('pull', () => {
   it('brings in an image with layers of every form, and says how far it is', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const layers = [await layerOf('plain', 'none'), await layerOf('gz', 'gzip'), await layerOf('zst', 'zstd')];
     const image = imageOf(layers, { config: { Entrypoint: ['/init'], Env: ['A=1'], User: '1000:1000' } });
-    registry.addImage('team/app', image, 'v1');
+    registry.push('team/app', image, 'v1');
     const events: LayerProgress[] = [];
     const record = await fixture.images.pull(fixture.op, `${registry.host}/team/app:v1`, undefined, (event) => {
       events.push(event);
@@ -42,16 +41,16 @@ describe('pull', () => {
 
   it('takes a Docker schema 2 image and chooses from a list by platform', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const decoy = imageOf([await layerOf('decoy')], { platform: { os: 'linux', architecture: 's390x' } });
     const image = imageOf([await layerOf('ours')], { docker: true });
     const index = indexOf([
       { image: decoy, platform: { os: 'linux', architecture: 's390x' } },
-      { image, platform: hostTestPlatform() },
+      { image, platform: hostPlatform() },
     ]);
-    registry.addImage('app', decoy);
-    registry.addImage('app', image);
-    registry.addManifest('app', index, 'latest');
+    registry.push('app', decoy);
+    registry.push('app', image);
+    registry.pushManifest('app', index, 'latest');
     const record = await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.equal(record.id, image.id);
     assert.equal(record.manifestDigest, image.manifest.digest);
@@ -62,13 +61,13 @@ describe('pull', () => {
 
   it('does not fetch layers that are here, and moves a tag', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const base = await layerOf('base');
     const one = imageOf([base, await layerOf('one')]);
     const two = imageOf([base, await layerOf('two')]);
-    registry.addImage('app', one, 'latest');
+    registry.push('app', one, 'latest');
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
-    registry.addImage('app', two, 'latest');
+    registry.push('app', two, 'latest');
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.equal(registry.count(base.digest), 1);
     assert.equal(fixture.images.resolve(`${registry.host}/app`)?.id, two.id);
@@ -78,12 +77,12 @@ describe('pull', () => {
 
   it('does the pull of one image once, and shares layers between images', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const shared = await layerOf(randomBytes(100_000));
     const one = imageOf([shared, await layerOf('one')]);
     const two = imageOf([shared, await layerOf('two')]);
-    registry.addImage('one', one, 'latest');
-    registry.addImage('two', two, 'latest');
+    registry.push('one', one, 'latest');
+    registry.push('two', two, 'latest');
     const open = Promise.withResolvers<undefined>();
     fixture.layers.gate = () => open.promise;
     const pulls = ['one', 'one', 'two', 'one', 'two'].map((name) =>
@@ -104,9 +103,9 @@ describe('pull', () => {
 
   it('leaves a joined pull alone when the first caller gives up', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image, 'latest');
+    registry.push('app', image, 'latest');
     const open = Promise.withResolvers<undefined>();
     fixture.layers.gate = () => open.promise;
     const controller = new AbortController();
@@ -120,11 +119,11 @@ describe('pull', () => {
 
   it('stops at once when its only caller gives up, and leaves nothing', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf(randomBytes(50_000))]);
-    registry.addImage('app', image, 'latest');
+    registry.push('app', image, 'latest');
     const stuck = Promise.withResolvers<undefined>();
-    registry.fault = ({ path }, response) => {
+    registry.intercept = ({ path }, response) => {
       if (!path.includes('/blobs/') || path.includes(image.config.digest)) return false;
       response.writeHead(200, { 'content-length': 50_000 });
       response.write('x');
@@ -136,7 +135,7 @@ describe('pull', () => {
     await stuck.promise;
     controller.abort(new GantryError('Canceled', 'the client went away'));
     await assert.rejects(pull, failsWith('Canceled', /went away/));
-    registry.fault = () => false;
+    registry.intercept = undefined;
     // Waits for the aborted one to be over before it starts anew.
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.deepEqual(await fixture.leftovers(), []);
@@ -144,26 +143,11 @@ describe('pull', () => {
 
   it('goes on by range where connections break, and still verifies the whole', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const layer = await layerOf(randomBytes(300_000), 'none');
     const image = imageOf([layer]);
-    registry.addImage('app', image, 'latest');
-    let breaks = 0;
-    registry.fault = (request, response) => {
-      if (!request.path.includes(layer.digest) || breaks >= 3) return false;
-      breaks++;
-      const from = Number(/bytes=([0-9]+)-/.exec(request.headers.range ?? '')?.[1] ?? 0);
-      response.writeHead(from > 0 ? 206 : 200, {
-        'content-length': layer.size - from,
-        ...(from > 0
-          ? { 'content-range': `bytes ${String(from)}-${String(layer.size - 1)}/${String(layer.size)}` }
-          : {}),
-      });
-      response.write(layer.data.subarray(from, from + 70_000), () => {
-        setTimeout(() => response.destroy(), 20);
-      });
-      return true;
-    };
+    registry.push('app', image, 'latest');
+    registry.fail(layer.digest, { kind: 'truncate' }, 3);
     assert.equal((await fixture.images.pull(fixture.op, `${registry.host}/app`)).id, image.id);
     const ranges = registry.requests
       .filter(({ path }) => path.includes(layer.digest))
@@ -175,39 +159,22 @@ describe('pull', () => {
 
   it('starts over where the registry knows no ranges', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     registry.ranges = false;
     const layer = await layerOf(randomBytes(200_000), 'none');
-    registry.addImage('app', imageOf([layer]), 'latest');
-    let broken = false;
-    registry.fault = ({ path }, response) => {
-      if (!path.includes(layer.digest) || broken) return false;
-      broken = true;
-      response.writeHead(200, { 'content-length': layer.size });
-      response.write(layer.data.subarray(0, 50_000), () => {
-        setTimeout(() => response.destroy(), 20);
-      });
-      return true;
-    };
+    registry.push('app', imageOf([layer]), 'latest');
+    registry.fail(layer.digest, { kind: 'truncate' }, 1);
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.equal(registry.count(layer.digest), 2);
   });
 
   it('tries again after 503, 429 with Retry-After, and a reset', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
-    registry.addImage('app', imageOf([await layerOf('one')]), 'latest');
-    const faults = [
-      (response: ServerResponse) => response.writeHead(503).end(),
-      (response: ServerResponse) => response.writeHead(429, { 'retry-after': '0' }).end(),
-      (response: ServerResponse) => response.destroy(),
-    ];
-    registry.fault = ({ path }, response) => {
-      if (!path.includes('/manifests/')) return false;
-      const fault = faults.shift();
-      fault?.(response);
-      return fault !== undefined;
-    };
+    await using registry = await TestRegistry.start();
+    registry.push('app', imageOf([await layerOf('one')]), 'latest');
+    registry.fail('/manifests/', { kind: 'status', status: 503 }, 1);
+    registry.fail('/manifests/', { kind: 'status', status: 429, retryAfterSeconds: 0 }, 1);
+    registry.fail('/manifests/', { kind: 'reset' }, 1);
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.equal(registry.count('/manifests/'), 4);
   });
@@ -218,7 +185,7 @@ describe('a pull that can not work', () => {
   const cases: readonly {
     title: string;
     expected: ReturnType<typeof failsWith>;
-    prepare: (registry: LoopbackRegistry) => Promise<void> | void;
+    prepare: (registry: TestRegistry) => Promise<void> | void;
     tries?: number;
   }[] = [
     {
@@ -233,10 +200,7 @@ describe('a pull that can not work', () => {
       title: 'access is denied',
       expected: failsWith('PermissionDenied', /access denied \(403\)/),
       prepare: (registry) => {
-        registry.fault = (_request, response) => {
-          response.writeHead(403).end();
-          return true;
-        };
+        registry.fail('/', { kind: 'status', status: 403 });
       },
     },
     {
@@ -250,30 +214,23 @@ describe('a pull that can not work', () => {
       title: 'the registry is broken for good',
       expected: failsWith('Unavailable', /answered 500/),
       prepare: (registry) => {
-        registry.fault = (_request, response) => {
-          response.writeHead(500).end();
-          return true;
-        };
+        registry.fail('/', { kind: 'status', status: 500 });
       },
     },
     {
       title: 'too many requests were made',
       expected: failsWith('ResourceExhausted', /too many requests \(429\)/),
       prepare: (registry) => {
-        registry.fault = (_request, response) => {
-          response.writeHead(429, { 'retry-after': '3600' }).end();
-          return true;
-        };
+        registry.fail('/', { kind: 'status', status: 429, retryAfterSeconds: 3600 });
       },
     },
     {
       title: 'a layer has another content',
       expected: failsWith('DataLoss', /wrong digest/),
       prepare: async (registry) => {
-        const { digest, data } = await layer;
-        const image = imageOf([await layer]);
-        registry.addImage('app', image, 'latest');
-        registry.addBlob({ digest, data: Buffer.from(data).fill(1, 100, 110) });
+        const one = await layer;
+        registry.push('app', imageOf([one]), 'latest');
+        registry.fail(one.digest, { kind: 'wrong-bytes' });
       },
     },
     {
@@ -281,8 +238,8 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /configuration .*wrong digest/),
       prepare: async (registry) => {
         const image = imageOf([await layer]);
-        registry.addImage('app', image, 'latest');
-        registry.addBlob({ digest: image.config.digest, data: Buffer.from(image.config.data).fill(0x20, 0, 1) });
+        registry.push('app', image, 'latest');
+        registry.fail(image.config.digest, { kind: 'wrong-bytes' });
       },
     },
     {
@@ -290,7 +247,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /manifest .*wrong digest/),
       prepare: async (registry) => {
         const image = imageOf([await layer]);
-        registry.addManifest('app', { ...image.manifest, digest: `sha256:${'0'.repeat(64)}` }, 'latest');
+        registry.pushManifest('app', { ...image.manifest, digest: `sha256:${'0'.repeat(64)}` }, 'latest');
       },
     },
     {
@@ -299,8 +256,8 @@ describe('a pull that can not work', () => {
       prepare: async (registry) => {
         registry.ranges = false;
         const one = await layer;
-        registry.addImage('app', imageOf([one]), 'latest');
-        registry.fault = ({ path }, response) => {
+        registry.push('app', imageOf([one]), 'latest');
+        registry.intercept = ({ path }, response) => {
           if (!path.includes(one.digest)) return false;
           // Chunked, so that its end looks like an end.
           response.writeHead(200);
@@ -314,8 +271,8 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /longer than its manifest says/),
       prepare: async (registry) => {
         const one = await layer;
-        registry.addImage('app', imageOf([one]), 'latest');
-        registry.addBlob({ digest: one.digest, data: Buffer.concat([one.data, Buffer.alloc(10)]) });
+        registry.push('app', imageOf([one]), 'latest');
+        registry.pushBlob({ digest: one.digest, data: Buffer.concat([one.data, Buffer.alloc(10)]) });
       },
     },
     {
@@ -323,8 +280,8 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /layer sha256:.*corrupt gzip/),
       prepare: async (registry) => {
         const one = await layer;
-        const bad = blobOf(one.mediaType, Buffer.from(one.data).fill(0, 5000, 6000));
-        registry.addImage('app', imageOf([{ ...one, ...bad }]), 'latest');
+        const bad = damagedLayer(one, Buffer.from(one.data).fill(0, 5000, 6000));
+        registry.push('app', imageOf([bad]), 'latest');
       },
     },
     {
@@ -332,7 +289,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /layer sha256:.*corrupt zstd.*ends too early/),
       prepare: async (registry) => {
         const one = await layerOf(randomBytes(20_000), 'zstd');
-        registry.addImage('app', imageOf([{ ...one, ...blobOf(one.mediaType, one.data.subarray(0, 9000)) }]), 'latest');
+        registry.push('app', imageOf([damagedLayer(one, one.data.subarray(0, 9000))]), 'latest');
       },
     },
     {
@@ -340,7 +297,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /corrupt gzip data: it does not even begin as such/),
       prepare: async (registry) => {
         const one = await layer;
-        registry.addImage('app', imageOf([{ ...one, ...blobOf(one.mediaType, 'hello') }]), 'latest');
+        registry.push('app', imageOf([damagedLayer(one, 'hello')]), 'latest');
       },
     },
     {
@@ -348,7 +305,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('DataLoss', /it unpacks to sha256:/),
       prepare: async (registry) => {
         const [one, other] = [await layer, await layerOf('other')];
-        registry.addImage('app', imageOf([{ ...one, diffId: other.diffId }]), 'latest');
+        registry.push('app', imageOf([{ ...one, diffId: other.diffId }]), 'latest');
       },
     },
     {
@@ -356,7 +313,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('NotFound', /no image for linux\/.*: it is there for linux\/s390x, windows\/amd64/),
       prepare: async (registry) => {
         const image = imageOf([await layer]);
-        registry.addManifest(
+        registry.pushManifest(
           'app',
           indexOf([
             { image, platform: { os: 'windows', architecture: 'amd64' } },
@@ -371,11 +328,7 @@ describe('a pull that can not work', () => {
       title: 'it is for another platform only (configuration)',
       expected: failsWith('NotFound', /it is there for linux\/ppc64le/),
       prepare: async (registry) => {
-        registry.addImage(
-          'app',
-          imageOf([await layer], { platform: { os: 'linux', architecture: 'ppc64le' } }),
-          'latest',
-        );
+        registry.push('app', imageOf([await layer], { platform: { os: 'linux', architecture: 'ppc64le' } }), 'latest');
       },
     },
     {
@@ -388,7 +341,7 @@ describe('a pull that can not work', () => {
           size: 2,
         };
         const mediaType = 'application/vnd.oci.image.manifest.v1+json';
-        registry.addManifest(
+        registry.pushManifest(
           'app',
           blobOf(mediaType, JSON.stringify({ schemaVersion: 2, mediaType, config, layers: [] })),
           'latest',
@@ -399,7 +352,7 @@ describe('a pull that can not work', () => {
       title: 'it is a web page',
       expected: failsWith('InvalidArgument', /not an image: its manifest is not JSON/),
       prepare: (registry) => {
-        registry.addManifest('app', blobOf('text/html', '<html>'), 'latest');
+        registry.pushManifest('app', blobOf('text/html', '<html>'), 'latest');
       },
     },
     {
@@ -407,7 +360,7 @@ describe('a pull that can not work', () => {
       expected: failsWith('NotImplemented', /schema 1, which is obsolete/),
       prepare: (registry) => {
         const mediaType = 'application/vnd.docker.distribution.manifest.v1+prettyjws';
-        registry.addManifest('app', blobOf(mediaType, JSON.stringify({ schemaVersion: 1, name: 'app' })), 'latest');
+        registry.pushManifest('app', blobOf(mediaType, JSON.stringify({ schemaVersion: 1, name: 'app' })), 'latest');
       },
     },
     {
@@ -416,14 +369,14 @@ describe('a pull that can not work', () => {
       prepare: async (registry) => {
         const image = imageOf([await layer]);
         const both = { ...(JSON.parse(image.manifest.data.toString()) as object), manifests: [] };
-        registry.addManifest('app', blobOf(image.manifest.mediaType, JSON.stringify(both)), 'latest');
+        registry.pushManifest('app', blobOf(image.manifest.mediaType, JSON.stringify(both)), 'latest');
       },
     },
     {
       title: 'its manifest is endless',
       expected: failsWith('DataLoss', /longer than/),
       prepare: (registry) => {
-        registry.fault = (_request, response) => {
+        registry.intercept = (_request, response) => {
           response.writeHead(200);
           response.end(Buffer.alloc(5 * 1024 * 1024, 0x20));
           return true;
@@ -434,7 +387,7 @@ describe('a pull that can not work', () => {
   for (const { title, expected, prepare } of cases) {
     it(title, async () => {
       await using fixture = await Fixture.open();
-      await using registry = await LoopbackRegistry.start();
+      await using registry = await TestRegistry.start();
       await prepare(registry);
       await assert.rejects(fixture.images.pull(fixture.op, `${registry.host}/app`), expected);
       assert.deepEqual(fixture.images.list(), []);
@@ -444,7 +397,7 @@ describe('a pull that can not work', () => {
 
   it('nobody answers, or no such host', async () => {
     await using fixture = await Fixture.open();
-    const registry = await LoopbackRegistry.start();
+    const registry = await TestRegistry.start();
     const { host } = registry;
     await registry[Symbol.asyncDispose]();
     await assert.rejects(
@@ -461,12 +414,12 @@ describe('a pull that can not work', () => {
 
   it('does not hand out a layer that the image only claims to have', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const secret = await layerOf('secret');
-    registry.addImage('private', imageOf([secret]), 'latest');
+    registry.push('private', imageOf([secret]), 'latest');
     await fixture.images.pull(fixture.op, `${registry.host}/private`);
     const own = await layerOf('own');
-    registry.addImage('thief', imageOf([{ ...own, diffId: secret.diffId }]), 'latest');
+    registry.push('thief', imageOf([{ ...own, diffId: secret.diffId }]), 'latest');
     await assert.rejects(
       fixture.images.pull(fixture.op, `${registry.host}/thief`),
       failsWith('DataLoss', /unpacks to/),
@@ -475,9 +428,9 @@ describe('a pull that can not work', () => {
 
   it('accepts another form of a layer that is here without unpacking it again', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
-    registry.addImage('gz', imageOf([await layerOf('same', 'gzip')]), 'latest');
-    registry.addImage('zst', imageOf([await layerOf('same', 'zstd')]), 'latest');
+    await using registry = await TestRegistry.start();
+    registry.push('gz', imageOf([await layerOf('same', 'gzip')]), 'latest');
+    registry.push('zst', imageOf([await layerOf('same', 'zstd')]), 'latest');
     await fixture.images.pull(fixture.op, `${registry.host}/gz`);
     await fixture.images.pull(fixture.op, `${registry.host}/zst`);
     assert.equal(fixture.layers.unpacked.length, 1);
@@ -486,20 +439,18 @@ describe('a pull that can not work', () => {
 
 it('a redirect to another host takes no credentials along', async () => {
   await using fixture = await Fixture.open();
-  await using registry = await LoopbackRegistry.start();
-  await using storage = await LoopbackRegistry.start();
+  await using registry = await TestRegistry.start();
+  await using storage = await TestRegistry.start();
   const layer = await layerOf('one');
-  registry.addImage('app', imageOf([layer]), 'latest');
+  registry.push('app', imageOf([layer]), 'latest');
   registry.auth = { scheme: 'bearer', login: 'user:password', token: 'the-token' };
-  registry.fault = ({ path, headers }, response) => {
+  const location = `http://${storage.host}/v2/elsewhere/blobs/${layer.digest}?signature=1`;
+  registry.intercept = ({ path, headers }, response) => {
     if (!path.includes(layer.digest) || headers.authorization === undefined) return false;
-    response.writeHead(307, { location: `http://${storage.host}/elsewhere?signature=1` }).end();
+    response.writeHead(307, { location }).end();
     return true;
   };
-  storage.fault = (request, response) => {
-    sendBlob(request, response, layer.data);
-    return true;
-  };
+  storage.pushBlob(layer);
   await fixture.images.pull(fixture.op, `${registry.host}/app`, { username: 'user', password: 'password' });
   assert.equal(storage.requests.length, 1);
   assert.equal(storage.requests[0]?.headers.authorization, undefined);

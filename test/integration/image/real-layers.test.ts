@@ -7,8 +7,8 @@ import type { LayerDirectory } from '../../../src/runtime/snapshot/layer-directo
 import type { ImageStoreDeps } from '../../../src/runtime/image/image-store.ts';
 import { needsRoot, openRoom } from '../snapshot/room.ts';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry } from './loopback-registry.ts';
-import { blobOf, imageOf, layerOf } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { damagedLayer, imageOf, layerOf } from '../../support/images.ts';
 
 /** The real layer directory in place of the fake one: proof that it is what images expect. */
 function over(layers: LayerDirectory): Pick<ImageStoreDeps, 'layers'> {
@@ -18,10 +18,10 @@ function over(layers: LayerDirectory): Pick<ImageStoreDeps, 'layers'> {
 it('pulls into real layers, and removes them with the image', needsRoot, async (t) => {
   const room = await openRoom(t);
   await using fixture = await Fixture.open(over(room.layers));
-  await using registry = await LoopbackRegistry.start();
+  await using registry = await TestRegistry.start();
   const layers = [await layerOf('lower', 'none'), await layerOf('middle', 'gzip'), await layerOf('upper', 'zstd')];
   const image = imageOf(layers);
-  registry.addImage('app', image, 'latest');
+  registry.push('app', image, 'latest');
   const record = await fixture.images.pull(fixture.op, `${registry.host}/app`);
   for (const [i, content] of ['lower', 'middle', 'upper'].entries()) {
     const diffId = record.layers[i]?.diffId ?? '';
@@ -35,16 +35,16 @@ it('pulls into real layers, and removes them with the image', needsRoot, async (
 it('says what is wrong with a layer that cannot be unpacked', needsRoot, async (t) => {
   const room = await openRoom(t);
   await using fixture = await Fixture.open(over(room.layers));
-  await using registry = await LoopbackRegistry.start();
+  await using registry = await TestRegistry.start();
   const good = await layerOf(randomBytes(20_000), 'gzip');
   const other = await layerOf('other');
   const bad = {
-    corrupt: { ...good, ...blobOf(good.mediaType, Buffer.from(good.data).fill(0, 5000, 6000)) },
-    truncated: { ...good, ...blobOf(good.mediaType, good.data.subarray(0, 9000)) },
+    corrupt: damagedLayer(good, Buffer.from(good.data).fill(0, 5000, 6000)),
+    truncated: damagedLayer(good, good.data.subarray(0, 9000)),
     another: { ...good, diffId: other.diffId },
   };
   for (const [name, layer] of Object.entries(bad)) {
-    registry.addImage(name, imageOf([layer]), 'latest');
+    registry.push(name, imageOf([layer]), 'latest');
     await assert.rejects(
       fixture.images.pull(fixture.op, `${registry.host}/${name}`),
       failsWith('DataLoss', /layer sha256:/),

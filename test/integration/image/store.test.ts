@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { failsWith, Fixture } from './fixture.ts';
-import { LoopbackRegistry } from './loopback-registry.ts';
-import { imageOf, layerOf, type TestImage } from './test-image.ts';
+import { TestRegistry } from '../../support/registry.ts';
+import { imageOf, layerOf, type Image } from '../../support/images.ts';
 
 async function pulled(
   fixture: Fixture,
-  registry: LoopbackRegistry,
-  images: Readonly<Record<string, TestImage>>,
+  registry: TestRegistry,
+  images: Readonly<Record<string, Image>>,
 ): Promise<void> {
   for (const [name, image] of Object.entries(images)) {
     const [repository = '', tag = 'latest'] = name.split(':');
-    registry.addImage(repository, image, tag);
+    registry.push(repository, image, tag);
     await fixture.images.pull(fixture.op, `${registry.host}/${name}`);
   }
 }
@@ -19,7 +19,7 @@ async function pulled(
 describe('remove', () => {
   it('takes a tag away, and the image with its last one; layers in use elsewhere stay', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const [base, top] = [await layerOf('base'), await layerOf('top')];
     const [one, two] = [imageOf([base, top]), imageOf([base])];
     await pulled(fixture, registry, { 'app:1': one, 'app:2': one, 'other:1': two });
@@ -42,7 +42,7 @@ describe('remove', () => {
 
   it('by id takes all names; by digest that name', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
     await pulled(fixture, registry, { 'app:1': image, 'other:2': image });
     const { images, op } = fixture;
@@ -56,9 +56,9 @@ describe('remove', () => {
 
   it('an image that was pulled by digest only goes with the digest', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
-    registry.addImage('app', image);
+    registry.push('app', image);
     const name = `${registry.host}/app@${image.manifest.digest}`;
     const record = await fixture.images.pull(fixture.op, name);
     assert.deepEqual([record.repoTags, record.repoDigests], [[], [name]]);
@@ -67,7 +67,7 @@ describe('remove', () => {
 
   it('refuses an image that is in use, but takes a tag of it', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one')]);
     await fixture.reopen({ imageUser: (id) => (id === image.id ? 'container abc' : undefined) });
     await pulled(fixture, registry, { 'app:1': image, 'app:2': image });
@@ -81,11 +81,11 @@ describe('remove', () => {
 
   it('waits for no pull, and takes no layer from one', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const base = await layerOf('base');
     const [one, two] = [imageOf([base]), imageOf([base, await layerOf('top')])];
     await pulled(fixture, registry, { 'one:latest': one });
-    registry.addImage('two', two, 'latest');
+    registry.push('two', two, 'latest');
     const held = Promise.withResolvers<undefined>();
     const reached = Promise.withResolvers<undefined>();
     fixture.layers.gate = () => {
@@ -103,11 +103,11 @@ describe('remove', () => {
 
   it('a pull that wants a layer being removed gets it anew', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const base = await layerOf('base');
     const [one, two] = [imageOf([base]), imageOf([base, await layerOf('top')])];
     await pulled(fixture, registry, { 'one:latest': one });
-    registry.addImage('two', two, 'latest');
+    registry.push('two', two, 'latest');
     const held = Promise.withResolvers<undefined>();
     const reached = Promise.withResolvers<undefined>();
     fixture.layers.gate = () => {
@@ -128,7 +128,7 @@ describe('remove', () => {
 describe('after a restart', () => {
   it('images, names and sizes are as before', async () => {
     await using fixture = await Fixture.open({ pinned: ['127.0.0.1/none'] });
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const image = imageOf([await layerOf('one'), await layerOf('two')], { config: { Cmd: ['/x'] } });
     await pulled(fixture, registry, { 'app:1': image, 'app:2': image });
     const before = fixture.images.list();
@@ -146,7 +146,7 @@ describe('after a restart', () => {
 
   it('an image without all of its layers is not listed, and a pull makes it whole', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const [one, two] = [await layerOf('one'), await layerOf('two')];
     const image = imageOf([one, two]);
     await pulled(fixture, registry, { 'app:1': image });
@@ -164,7 +164,7 @@ describe('after a restart', () => {
 
   it('sweep removes what nobody refers to, but nothing of an incomplete image in use', async () => {
     await using fixture = await Fixture.open();
-    await using registry = await LoopbackRegistry.start();
+    await using registry = await TestRegistry.start();
     const [one, two] = [await layerOf('one'), await layerOf('two')];
     const image = imageOf([one, two]);
     await pulled(fixture, registry, { 'app:1': image });
@@ -187,7 +187,7 @@ describe('after a restart', () => {
 
 it('tag gives another name and takes it from who had it', async () => {
   await using fixture = await Fixture.open();
-  await using registry = await LoopbackRegistry.start();
+  await using registry = await TestRegistry.start();
   const [one, two] = [imageOf([await layerOf('one')]), imageOf([await layerOf('two')])];
   await pulled(fixture, registry, { 'one:latest': one, 'two:latest': two });
   await fixture.images.tag(fixture.op, one.id, 'local/app:x');

@@ -219,6 +219,15 @@ test('a device, a fifo or a file in place of a directory', needsRoot, async (t) 
   await refused(room, /in place of the root/, symlink('/', room.outside));
 });
 
+test('a device, a fifo or a link through a symbolic link out', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const out = symlink('d', room.outside);
+  const device: Member = { type: 'character-device', path: 'd/null', deviceMajor: 1, deviceMinor: 3 };
+  await refused(room, /is in the way/, out, device);
+  await refused(room, /is in the way/, out, { type: 'fifo', path: 'd/fifo' });
+  await refused(room, /is in the way/, out, symlink('d/evil', '/etc/passwd'));
+});
+
 test('a file over a device or a fifo replaces it and is not written into it', needsRoot, async (t) => {
   const room = await openRoom(t);
   // Were the fifo opened instead, this would wait for ever.
