@@ -1,6 +1,7 @@
 import type { JournalWriter } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { FaultPoints } from '../lib/fault-points.ts';
 import type { Lanes } from '../lib/lane.ts';
 import type { Ledger, Releasers } from '../lib/ledger.ts';
 import type { Log } from '../lib/log.ts';
@@ -37,6 +38,8 @@ export interface RuntimeContext {
   readonly bootId: string;
   /** For work that nobody waits for any more: ends when the daemon does. */
   readonly background: Op;
+  /** Where tests interfere; nothing happens there in a normal run. */
+  readonly faults: FaultPoints;
 
   /** What this host cannot do that a pod may ask for, in one line each. */
   readonly notices: readonly string[];

@@ -6,6 +6,7 @@ import type { JournalReader, JournalWriter } from '../journal/journal.ts';
 import { withDeadline, type Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
+import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
 import { Lanes } from '../lib/lane.ts';
 import type { Log } from '../lib/log.ts';
@@ -48,7 +49,7 @@ import { NameReservations } from './store/name-reservations.ts';
 import { openDatabases } from './store/open-databases.ts';
 import { RuntimePaths } from './store/paths.ts';
 import { RecordStore } from './store/record-store.ts';
-import { releaseTable } from './store/release-table.ts';
+import { releaseTable, withFaults } from './store/release-table.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
 import { ExitWatcher } from './task/exit-watcher.ts';
 import { linuxProcessTable } from './task/process-table.ts';
@@ -67,6 +68,8 @@ export interface RuntimeDeps {
   /** Files with registry credentials, the first match wins. */
   readonly credentialFiles: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** For tests that kill the daemon at a given step. */
+  readonly faults?: FaultPoints;
 }
 
 export interface Runtime {
@@ -97,7 +100,7 @@ const SWEEP_EXECS_MS = 10_000;
  * Throws FailedPrecondition, in one line that says what to do, when a part of the host is missing.
  */
 export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps): Promise<Runtime> {
-  const { clock, journal } = deps;
+  const { clock, journal, faults = NO_FAULTS } = deps;
   const log = deps.log.child({ component: 'runtime' });
   const startedAtWallMs = clock.wallMs();
   const closing = new AbortController();
@@ -130,7 +133,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const pins = new Namespaces({ clock });
   const remover = new SafeRemove({ clock });
   const snapshotThread = new SnapshotThread({ clock });
-  const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log };
+  const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
   const snapshots = await Snapshots.open({ ...layerDeps, layers, mounts });
   const images = await ImageStore.open({
@@ -138,6 +141,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     layers: layerStore(layers),
     clock,
     log,
+    faults,
     root: settings.root,
     registry: { configDir: settings.registryConfigDir, credentialFiles: deps.credentialFiles, env: deps.env },
     journal,
@@ -151,6 +155,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const processes = linuxProcessTable(pidfds);
   const tasks = new TaskService({
     clock,
+    faults,
     processes,
     cgroups: linuxTaskCgroups(cgroups),
     runtime: new OciRuntime(probed.runtime),
@@ -199,6 +204,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     journal,
     bootId,
     background,
+    faults,
     notices: [
       ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
       ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
@@ -210,7 +216,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
     ledger,
-    releasers: { ...releaseTable({ ...parts, ledger, sandboxes }), ...networks.releasers },
+    releasers: { ...withFaults(releaseTable({ ...parts, ledger, sandboxes }), faults), ...networks.releasers },
     lanes: new Lanes(clock, log),
     retries: new RetryQueue<CleanupEvent>({
       clock,
@@ -243,13 +249,16 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   };
 
   takeNames(rt);
+  await faults.reach('recovery/opened');
   // Before anything can be executed: whoever waited for these has gone with the earlier process.
   await withDeadline(background, clock, SWEEP_EXECS_MS, 'end abandoned execs', (op) => tasks.sweepExecs(op)).catch(
     (error: unknown) => {
       log.warn({ error: messageOf(error) }, 'what an earlier process was executing may still run');
     },
   );
+  await faults.reach('recovery/execs-ended');
   const orphans = await findOrphans(rt, () => snapshots.list());
+  await faults.reach('recovery/orphans-found');
   await exits.start();
   const look = new SandboxLook(rt);
   look.start();
@@ -257,7 +266,9 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     .then(async () => {
       await networks.repair(background);
       networks.start();
+      await faults.reach('recovery/network-repaired');
       await images.sweep(background);
+      await faults.reach('recovery/images-swept');
     })
     .catch((error: unknown) => {
       log.error({ error: messageOf(error) }, 'recovery was not finished');

@@ -29,7 +29,9 @@ export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> 
     const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released' };
     const run = (op: Op): Promise<void> =>
       recordStep(rt, subjectOf(rt, record.meta), words, () => releaseAfterExit(op, rt, id));
+    await rt.faults.reach('exit/cleanup-begun');
     await rt.lanes.enqueue(id, { name: 'clean up after the exit', timeoutMs: WHOLE_TIMEOUT_MS, run });
+    await rt.faults.reach('exit/cleaned-up');
   });
 }
 

@@ -98,10 +98,14 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
   const words = { what: 'container.create', message: `container created from ${facts.image.shown}` };
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
+      await rt.faults.reach('create-container/begun');
       await rt.containers.insert(meta, newContainerStatus(rt.clock.wallMs()));
-      await rt.ledger.acquire(containerOwner(id), { kind: 'snapshot', key: id, volatile: false }, () =>
-        rt.snapshots.prepare(op, id, facts.image.diffIds),
-      );
+      await rt.faults.reach('create-container/recorded');
+      await rt.ledger.acquire(containerOwner(id), { kind: 'snapshot', key: id, volatile: false }, async () => {
+        await rt.snapshots.prepare(op, id, facts.image.diffIds);
+        await rt.faults.reach('create-container/snapshot-made');
+      });
+      await rt.faults.reach('create-container/snapshot-held');
       op.signal.throwIfAborted();
       // The world may have changed meanwhile: a stop does not see a container that is still being made.
       const now = rt.sandboxes.get(facts.sandboxId);
@@ -109,6 +113,7 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
         throw failedPrecondition(`sandbox ${facts.sandboxId} is not ready any more`);
       }
       await rt.containers.update(id, (status) => transition(status, { kind: 'created' }));
+      await rt.faults.reach('create-container/created');
     });
     return id;
   } catch (error) {

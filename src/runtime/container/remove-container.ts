@@ -35,12 +35,15 @@ async function remove(rt: RuntimeContext, id: string, reason: string): Promise<v
   if (record === undefined) return;
   const subject = subjectOf(rt, record.meta);
   try {
+    await rt.faults.reach('remove-container/begun');
     await rt.containers.update(id, (status) =>
       transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
     );
+    await rt.faults.reach('remove-container/intended');
     if (record.status.state.kind === 'creating') rt.lanes.abortRunning(id, reason);
     await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
       await endContainer(rt.background, rt, id, reason);
+      await rt.faults.reach('remove-container/ended');
       const run = (laneOp: Op): Promise<void> => forget(laneOp, rt, id);
       await rt.lanes.enqueue(id, { name: 'remove the container', timeoutMs: REMOVE_TIMEOUT_MS, run });
     });
@@ -57,9 +60,12 @@ async function forget(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   await releaseAfterExit(op, rt, id);
   const failures = await rt.ledger.release(op, containerOwner(id), rt.releasers);
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  await rt.faults.reach('remove-container/released');
   rt.exits.letGo(id);
   await rt.tasks.forgetExit(id);
+  await rt.faults.reach('remove-container/exit-forgotten');
   await rt.containers.remove(id);
+  await rt.faults.reach('remove-container/forgotten');
   rt.containerNames.release(record.meta.facts.name, id);
   rt.answered.delete(id);
   rt.stops.cancel(id);

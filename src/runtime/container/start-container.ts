@@ -50,6 +50,7 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
   const words = { what: 'container.start', message: 'container started' };
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
+      await rt.faults.reach('start-container/begun');
       await makeTask(op, rt, meta, sandbox);
       await letRun(op, rt, id);
     });
@@ -86,26 +87,34 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   const owner = containerOwner(id);
   const { rootfs } = rt.paths.container(id);
   await Promise.all([
-    rt.ledger.intend(owner, ...startItems(rt, meta)),
-    rt.containers.update(id, (status) =>
-      transition(status, {
-        kind: 'start-intended',
-        intent: { phase: 'preparing', bootId: rt.bootId, sinceWallMs: rt.clock.wallMs() },
-      }),
-    ),
+    rt.ledger.intend(owner, ...startItems(rt, meta)).then(() => rt.faults.reach('start-container/intended')),
+    rt.containers
+      .update(id, (status) =>
+        transition(status, {
+          kind: 'start-intended',
+          intent: { phase: 'preparing', bootId: rt.bootId, sinceWallMs: rt.clock.wallMs() },
+        }),
+      )
+      .then(() => rt.faults.reach('start-container/intent-recorded')),
   ]);
   // A stop of the sandbox that began before the intent was visible has not seen this container: so it must not start.
   sandboxFor(rt, meta);
   await mkdir(rootfs, { recursive: true, mode: 0o700 });
   if (meta.facts.logPath !== undefined) await mkdir(dirname(meta.facts.logPath), { recursive: true, mode: 0o755 });
+  await rt.faults.reach('start-container/folders-made');
   await rt.snapshots.mount(op, id, rootfs);
+  await rt.faults.reach('start-container/rootfs-mounted');
   const { request, user } = await rt.specs.task(op, meta, sandbox);
   const task = await rt.tasks.create(op, request);
+  await rt.faults.reach('start-container/task-made');
   await Promise.all([
-    rt.ledger.hold(owner, 'task', id, { ...task }),
-    rt.containers.update(id, (status) => transition(status, { kind: 'task-made', task, user })),
+    rt.ledger.hold(owner, 'task', id, { ...task }).then(() => rt.faults.reach('start-container/task-held')),
+    rt.containers
+      .update(id, (status) => transition(status, { kind: 'task-made', task, user }))
+      .then(() => rt.faults.reach('start-container/task-recorded')),
   ]);
   armExit(rt, task);
+  await rt.faults.reach('start-container/exit-awaited');
 }
 
 export function armExit(rt: RuntimeContext, task: Task): void {
@@ -119,6 +128,7 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const task = made.start?.task;
   if (task === undefined) throw failedPrecondition(`container ${id} ended before its command was started`);
   op.signal.throwIfAborted();
+  await rt.faults.reach('start-container/release-recorded');
   const startedAtWallMs = rt.clock.wallMs();
   try {
     await rt.tasks.start(op, task);
@@ -126,20 +136,25 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
     // Started and over before the runtime could look at it: the exit that was told is the command's.
     if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;
   }
+  await rt.faults.reach('start-container/command-started');
   await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+  await rt.faults.reach('start-container/started');
 }
 
 /** EXITED, StartError, with what the start had taken released. */
 async function failStart(rt: RuntimeContext, meta: ContainerMeta, error: unknown): Promise<void> {
   const { id } = meta;
+  rt.faults.pass('undo-start/begun');
   rt.exits.letGo(id);
   rt.containers.publishFirst(id, (status) =>
     transition(status, { kind: 'start-failed', message: messageOf(error), atWallMs: rt.clock.wallMs() }),
   );
+  rt.faults.pass('undo-start/recorded');
   try {
     await detached(rt.log, rt.clock, UNDO_TIMEOUT_MS, `undoing the start of ${id}`, (op) =>
       releaseAfterExit(op, rt, id),
     );
+    await rt.faults.reach('undo-start/released');
   } catch (undoError) {
     rt.retries.fail(id, { kind: 'container-cleanup' }, undoError);
   }

@@ -76,6 +76,7 @@ async function stopAndWait(
     await withDeadline(op, rt.clock, waitMs, `stopping container ${id}`, (waitOp) =>
       rt.containers.waitFor(waitOp, id, (status) => status === undefined || !mayHaveProcess(status)),
     );
+    await rt.faults.reach('stop-container/ended');
   } catch (error) {
     const blocked = rt.containers.get(id)?.status.stop?.blocked;
     if (!isKind(error, 'DeadlineExceeded') || blocked === undefined) throw error;
@@ -94,6 +95,7 @@ async function requestStop(
   const record = rt.containers.get(id);
   if (record === undefined || !mayHaveProcess(record.status)) return undefined;
   const request = { graceMs, signal: signal ?? record.meta.facts.stopSignal, reason };
+  await rt.faults.reach('stop-container/asked');
   try {
     const before = record.status.stop;
     const { stop } = await durably(rt, id, (status) => {
@@ -102,6 +104,7 @@ async function requestStop(
       const merged = mergeStop(status.stop, request, now);
       return merged === status.stop ? status : transition(status, { kind: 'stop-changed', stop: merged });
     });
+    await rt.faults.reach('stop-container/intended');
     if (stop !== before) {
       const message =
         before === undefined ? `stop asked for, with a grace of ${String(graceMs / 1000)} s` : 'stop brought forward';
@@ -178,11 +181,13 @@ async function sendStopSignal(op: Op, rt: RuntimeContext, id: string, signal: nu
   try {
     if (task === undefined) throw new GantryError('FailedPrecondition', 'its process is not known');
     const sent = await rt.tasks.signal(op, task, signal);
+    await rt.faults.reach('stop-container/signalled');
     // Signal first, then thaw: a frozen process acts on it when it is thawed (BEHAVIOUR.md 91).
     await rt.cgroups.thaw(op, record.meta.facts.cgroupPath);
     if (!sent) rt.exits.look();
     rt.journal.record({ subject, what: 'container.signal', message: `${signalName(signal)} sent`, outcome: 'ok' });
     changeStop(rt, id, (stop) => ({ ...stop, signalSentBoottimeMs: boottimeMs }));
+    await rt.faults.reach('stop-container/signal-noted');
   } catch (error) {
     const message = `${signalName(signal)} could not be sent: ${messageOf(error)}`;
     rt.journal.record({ subject, what: 'container.signal', message, outcome: 'failed' });
@@ -213,6 +218,7 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
     const why = stop.signalSentBoottimeMs === undefined ? stop.reason : 'its grace period is over';
     rt.journal.record({ subject, what: 'container.kill', message: 'SIGKILL sent to everything in it', why });
   }
+  await rt.faults.reach('stop-container/kill-noted');
   const task = taskOf(record.status);
   if (task !== undefined) await rt.tasks.signal(op, task, SIGKILL);
   try {
@@ -223,6 +229,7 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
   } catch (error) {
     if (!isKind(error, 'DeadlineExceeded')) throw error;
   }
+  await rt.faults.reach('stop-container/killed');
   rt.exits.look();
 }
 

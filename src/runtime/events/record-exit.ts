@@ -12,6 +12,7 @@ import type { ExitStatus } from '../task/exit-status.ts';
  * (BEHAVIOUR.md G, I; DESIGN.md, idea 2). An id that nobody knows (any more) is ignored.
  */
 export function recordExit(rt: RuntimeContext, id: string, exit: ExitStatus): void {
+  rt.faults.pass('exit/seen');
   if (rt.containers.get(id) !== undefined) recordContainerExit(rt, id, { kind: 'exited', exit });
   else if (rt.sandboxes.get(id) !== undefined) recordSandboxExit(rt, id);
 }
@@ -25,6 +26,7 @@ function recordContainerExit(rt: RuntimeContext, id: string, event: ContainerEve
   const before = rt.containers.must(id);
   const status = rt.containers.publishFirst(id, (present) => containerTransition(present, event));
   if (status?.state.kind !== 'exited' || status === before.status) return;
+  rt.faults.pass('exit/published');
   const { exitCode, reason, message } = shownExit(status.state);
   const startedAtWallMs = status.state.startedAtWallMs;
   rt.stops.cancel(id);

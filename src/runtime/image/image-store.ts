@@ -3,6 +3,7 @@ import type { JournalWriter } from '../../journal/journal.ts';
 import { childSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { canceled, failedPrecondition, messageOf, notFound, withContext } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
 import type { AuthFields } from './auth/credentials.ts';
@@ -43,6 +44,7 @@ export interface ImageStoreDeps {
   /** Who uses an image now, in words (`container 0123…`): such an image is not removed. */
   readonly imageUser?: (imageId: string) => string | undefined;
   readonly journal?: JournalWriter;
+  readonly faults?: FaultPoints;
 }
 
 /**
@@ -51,6 +53,7 @@ export interface ImageStoreDeps {
  */
 export class ImageStore {
   readonly #deps: ImageStoreDeps;
+  readonly #faults: FaultPoints;
   readonly #platform: Platform;
   readonly #pinned: ReadonlySet<string>;
   readonly #records: ImageRecords;
@@ -72,12 +75,13 @@ export class ImageStore {
     loaded: { images: readonly StoredImage[]; names: ReadonlyMap<string, string> },
   ) {
     this.#deps = deps;
+    this.#faults = deps.faults ?? NO_FAULTS;
     this.#platform = deps.platform ?? hostPlatform();
     this.#pinned = new Set((deps.pinned ?? []).map((name) => formatReference(parseReference(name))));
     this.#records = new ImageRecords(deps.db);
     this.#ledger = ledger;
     this.#ingest = ingest;
-    this.#fetcher = new LayerFetcher({ layers: deps.layers, ledger, ingest });
+    this.#fetcher = new LayerFetcher({ layers: deps.layers, ledger, ingest, faults: this.#faults });
     const isWhole = (image: StoredImage): boolean => image.layers.every(({ diffId }) => deps.layers.has(diffId));
     this.#catalog = new ImageCatalog(loaded.images.filter(isWhole), loaded.names);
     this.#incomplete = new Map(loaded.images.filter((image) => !isWhole(image)).map((image) => [image.id, image]));
@@ -89,7 +93,7 @@ export class ImageStore {
 
   /** Loads what there is and removes nothing: call {@link sweep} once the containers are known. */
   static async open(deps: ImageStoreDeps): Promise<ImageStore> {
-    const ledger = await LayerLedger.open(deps.db, deps.layers);
+    const ledger = await LayerLedger.open(deps.db, deps.layers, deps.faults);
     const ingest = await IngestDirectory.open(join(deps.root, 'image', 'ingest'), deps.log);
     const loaded = await new ImageRecords(deps.db).load(deps.log);
     return new ImageStore(deps, ledger, ingest, loaded);
@@ -206,7 +210,9 @@ export class ImageStore {
       image.layers.map(({ diffId }) => diffId),
     );
     try {
+      await this.#faults.reach('pull-image/pinned');
       await this.#fetcher.fetchAll(op, source, image.layers, onProgress);
+      await this.#faults.reach('pull-image/fetched');
       const stored = await this.#changes.run(op.signal, async () => {
         const made = await this.#records.put(
           image,
@@ -214,6 +220,7 @@ export class ImageStore {
           this.#deps.clock.wallMs(),
           this.#catalog.get(image.id) ?? this.#incomplete.get(image.id),
         );
+        await this.#faults.reach('pull-image/recorded');
         this.#incomplete.delete(made.id);
         this.#catalog.put(made, names);
         return made;
@@ -258,8 +265,10 @@ export class ImageStore {
       }
       // Out of sight first, so that no container is made from it while its record goes.
       this.#catalog.remove(plan.id);
+      await this.#faults.reach('remove-image/begun');
       try {
         await this.#records.remove(plan.id);
+        await this.#faults.reach('remove-image/forgotten');
       } catch (error) {
         if (image !== undefined) this.#catalog.put(image, plan.names);
         throw error;
@@ -269,6 +278,7 @@ export class ImageStore {
     if (outcome.kind === 'removed') {
       this.#journal(outcome.names[0] ?? outcome.id, 'image.removed', `removed ${outcome.id}`, 'ok');
       await this.#sweepLayers(op);
+      await this.#faults.reach('remove-image/swept');
     }
     return outcome;
   }

@@ -1,5 +1,6 @@
 import { childSignal, type Op } from '../../lib/abort.ts';
 import { canceled, GantryError, withContext } from '../../lib/errors.ts';
+import type { FaultPoints } from '../../lib/fault-points.ts';
 import { sniffFile, type Compression } from './compression.ts';
 import type { ContentSource } from './content-source.ts';
 import { shortDigest, type Digest } from './digest.ts';
@@ -17,6 +18,7 @@ export interface LayerFetcherDeps {
   readonly layers: LayerStore;
   readonly ledger: LayerLedger;
   readonly ingest: IngestDirectory;
+  readonly faults: FaultPoints;
 }
 
 /** Downloads of one pull beside each other: what registries and slow disks bear well. */
@@ -92,7 +94,7 @@ export class LayerFetcher {
     downloads: Limiter,
     emit: (event: LayerProgress) => void,
   ): Promise<void> {
-    const { ingest, layers, ledger } = this.#deps;
+    const { ingest, layers, ledger, faults } = this.#deps;
     const tell = (state: LayerProgress['state'], bytes: number): void => {
       emit({ layer: blob.digest, state, bytes, totalBytes: blob.sizeBytes });
     };
@@ -102,8 +104,10 @@ export class LayerFetcher {
         tell('downloading', 0);
         await source.save(op, blob, path, (bytes) => {
           tell('downloading', bytes);
+          faults.pass('pull-image/downloading');
         });
       });
+      await faults.reach('pull-image/downloaded');
       await this.#unpacks.run(op.signal, async () => {
         tell('unpacking', 0);
         const compression = await compressionOf(path, blob.mediaType, blob.digest);
@@ -119,15 +123,19 @@ export class LayerFetcher {
             source: path,
             onProgress: (bytes) => {
               tell('unpacking', bytes);
+              faults.pass('pull-image/unpacking');
             },
           });
+          await faults.reach('pull-image/unpacked');
           await ledger.add(blob.digest, { diffId, sizeBytes: unpacked.sizeBytes, inodes: unpacked.inodes ?? 0 });
+          await faults.reach('pull-image/layer-noted');
         } catch (error) {
           throw withContext(`layer ${blob.digest}`, error);
         }
       });
       tell('done', blob.sizeBytes);
     });
+    await faults.reach('pull-image/layer-done');
   }
 }
 

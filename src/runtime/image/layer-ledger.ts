@@ -1,5 +1,6 @@
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { messageOf } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
 import type { Digest } from './digest.ts';
 import type { LayerStore } from './layer-store.ts';
@@ -31,17 +32,25 @@ export class LayerLedger {
   readonly #blobs: Map<string, string>;
   readonly #pins = new Map<string, number>();
   readonly #removals = new Map<string, Promise<void>>();
+  readonly #faults: FaultPoints;
   #holds = 0;
 
-  private constructor(db: Database, store: LayerStore, layers: Map<string, LayerEntry>, blobs: Map<string, string>) {
+  private constructor(
+    db: Database,
+    store: LayerStore,
+    layers: Map<string, LayerEntry>,
+    blobs: Map<string, string>,
+    faults: FaultPoints,
+  ) {
     this.#db = db;
     this.#store = store;
     this.#layers = layers;
     this.#blobs = blobs;
+    this.#faults = faults;
   }
 
   /** Forgets what the layer store does not have any more. */
-  static async open(db: Database, store: LayerStore): Promise<LayerLedger> {
+  static async open(db: Database, store: LayerStore, faults = NO_FAULTS): Promise<LayerLedger> {
     const rows = await db.read<{ diff_id: string; size_bytes: number; inodes: number }>(
       'SELECT * FROM unpacked_layers',
     );
@@ -57,7 +66,7 @@ export class LayerLedger {
       layers.set(row.diff_id, { diffId: row.diff_id, sizeBytes: row.size_bytes, inodes: row.inodes });
     }
     const blobs = await db.read<{ digest: string; diff_id: string }>('SELECT * FROM unpacked_blobs');
-    return new LayerLedger(db, store, layers, new Map(blobs.map((row) => [row.digest, row.diff_id])));
+    return new LayerLedger(db, store, layers, new Map(blobs.map((row) => [row.digest, row.diff_id])), faults);
   }
 
   diffIdOf(blob: Digest): string | undefined {
@@ -155,7 +164,9 @@ export class LayerLedger {
 
   async #remove(op: Op, diffId: string): Promise<void> {
     await this.#store.remove(op, diffId);
+    await this.#faults.reach('remove-image/layer-removed');
     await this.#db.write({ sql: 'DELETE FROM unpacked_layers WHERE diff_id = ?', params: [diffId] });
+    await this.#faults.reach('remove-image/layer-forgotten');
     this.#layers.delete(diffId);
     for (const [blob, layer] of this.#blobs) if (layer === diffId) this.#blobs.delete(blob);
   }

@@ -111,6 +111,7 @@ export async function releaseOrphans(op: Op, rt: RuntimeContext, orphans: readon
   for (const orphan of sorted) {
     try {
       await releaseOrphan(op, rt, orphan);
+      await rt.faults.reach('recovery/orphan-released');
       rt.log.info({ orphan }, 'a leftover without an owner was released');
     } catch (error) {
       rt.log.warn({ orphan, error: messageOf(error) }, 'a leftover could not be released yet');

@@ -27,6 +27,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   const record = rt.containers.get(id);
   if (record === undefined) return;
   const decision = decideContainer(record.status, await look(op, rt, record));
+  await rt.faults.reach('recovery/container-looked');
   const task = taskOf(record.status);
   if (isOfBoot(record.status, rt.bootId)) await restoreContainerLedger(rt, record);
   switch (decision.kind) {
@@ -34,23 +35,28 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       return;
     case 'roll-back':
       await rollBackContainer(op, rt, id);
+      await rt.faults.reach('recovery/container-rolled-back');
       return;
     case 'undo-start':
       await releaseAfterExit(op, rt, id);
       // Deleting a task that never ran leaves a number: it is nobody's exit code.
       await rt.tasks.forgetExit(id);
+      await rt.faults.reach('recovery/start-released');
       change(rt, id, { kind: 'start-undone' });
+      rt.faults.pass('recovery/start-undone');
       rt.clock.after(START_AGAIN_MS, () => giveUpStart(rt, id));
       note(rt, record, 'container.start-undone', 'its start was cut short by a restart of gantryd and undone');
       return;
     case 'adopt':
       change(rt, id, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
+      rt.faults.pass('recovery/start-adopted');
       if (task !== undefined) armExit(rt, task);
       note(rt, record, 'container.adopted', 'its start was finished after a restart of gantryd');
       return;
     case 'watch':
       change(rt, id, { kind: 'verified' });
       if (task !== undefined) armExit(rt, task);
+      rt.faults.pass('recovery/watched');
       return;
     case 'exited':
       recordExit(rt, id, decision.exit);

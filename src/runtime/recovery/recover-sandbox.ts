@@ -12,9 +12,11 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
   const decision = decideSandbox(record.status, await lookAtSandbox(rt, record));
+  await rt.faults.reach('recovery/sandbox-looked');
   switch (decision.kind) {
     case 'roll-back':
       await rollBackSandbox(op, rt, id);
+      await rt.faults.reach('recovery/sandbox-rolled-back');
       return;
     case 'not-ready':
       markNotReady(rt, id, decision.why);
@@ -23,6 +25,7 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
       if (record.status.state.kind !== 'ready') break;
       await restoreSandboxLedger(rt, record);
       if (record.status.infra !== undefined) rt.exits.arm({ ...record.status.infra, weSentKill: () => true });
+      rt.faults.pass('recovery/sandbox-kept');
       break;
   }
 }

@@ -23,14 +23,17 @@ export async function recover(rt: RuntimeContext, orphans: readonly Orphan[]): P
     ...containerIds.map((id) => inLane(rt, id, 'container', recoverContainer)),
     ...sandboxIds.map((id) => inLane(rt, id, 'sandbox', recoverSandbox)),
   ]);
+  await rt.faults.reach('recovery/objects-done');
   // Armed only now that the store has every object: so nothing can be told and not be found (BEHAVIOUR.md T3).
   rt.exits.look();
   for (const id of containerIds) resumeContainer(rt, id);
   for (const id of sandboxIds) resumeSandbox(rt, id);
+  await rt.faults.reach('recovery/resumed');
   if (orphans.length > 0) {
     const run = (op: Op): Promise<void> => releaseOrphans(op, rt, orphans);
     await rt.lanes.enqueue('orphans', { name: 'release orphans', timeoutMs: ORPHANS_TIMEOUT_MS, run });
   }
+  await rt.faults.reach('recovery/orphans-done');
 }
 
 async function inLane(

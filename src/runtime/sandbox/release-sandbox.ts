@@ -29,9 +29,13 @@ export async function releaseSandbox(op: Op, rt: RuntimeContext, id: string): Pr
   };
   // The process first: it is what keeps the namespaces alive beside the pins.
   await release('infra process', INFRA_TIMEOUT_MS, ['task']);
+  await rt.faults.reach('stop-sandbox/infra-released');
   await disconnect(rt, record, () => release('network', NETWORK_TIMEOUT_MS, ['cni']));
+  await rt.faults.reach('stop-sandbox/network-released');
   await release('namespaces', NAMESPACES_TIMEOUT_MS, ['pin', 'tmpfs']);
+  await rt.faults.reach('stop-sandbox/namespaces-released');
   await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stopped', atWallMs: rt.clock.wallMs() }));
+  await rt.faults.reach('stop-sandbox/stopped');
 }
 
 async function disconnect(rt: RuntimeContext, record: SandboxRecord, del: () => Promise<void>): Promise<void> {

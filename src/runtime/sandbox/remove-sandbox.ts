@@ -34,9 +34,11 @@ export function removeSandbox(rt: RuntimeContext, id: string): Promise<void> {
 async function remove(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
+  await rt.faults.reach('remove-sandbox/begun');
   await rt.sandboxes.update(id, (status) =>
     transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
   );
+  await rt.faults.reach('remove-sandbox/intended');
   try {
     await recordStep(
       rt,
@@ -44,8 +46,10 @@ async function remove(rt: RuntimeContext, id: string): Promise<void> {
       { what: 'sandbox.remove', message: 'sandbox removed' },
       async () => {
         await stopSandbox(rt, id);
+        await rt.faults.reach('remove-sandbox/stopped');
         const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
         await settleAll(containers.map(({ meta }) => removeContainerById(rt, meta.id, 'its sandbox is being removed')));
+        await rt.faults.reach('remove-sandbox/containers-removed');
         const run = (laneOp: Op): Promise<void> => forgetSandbox(laneOp, rt, id);
         await rt.lanes.enqueue(id, { name: 'remove the sandbox', timeoutMs: REMOVE_TIMEOUT_MS, run });
       },
@@ -62,9 +66,12 @@ async function forgetSandbox(op: Op, rt: RuntimeContext, id: string): Promise<vo
   if (record === undefined) return;
   const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  await rt.faults.reach('remove-sandbox/released');
   rt.exits.letGo(id);
   await rt.tasks.forgetExit(id);
+  await rt.faults.reach('remove-sandbox/exit-forgotten');
   await rt.sandboxes.remove(id);
+  await rt.faults.reach('remove-sandbox/forgotten');
   rt.sandboxNames.release(record.meta.facts.name, id);
   rt.answered.delete(id);
   rt.retries.forget(id);

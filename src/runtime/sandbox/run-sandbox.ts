@@ -85,11 +85,15 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
   const items = await resourcesOf(rt, meta);
   try {
     await recordStep(rt, subject, { what: 'sandbox.run', message: 'sandbox made' }, async () => {
+      await rt.faults.reach('run-sandbox/begun');
       await settleAll([
-        rt.sandboxes.insert(meta, newSandboxStatus(rt.clock.wallMs(), rt.bootId)),
-        rt.ledger.intend(owner, ...items),
+        rt.sandboxes
+          .insert(meta, newSandboxStatus(rt.clock.wallMs(), rt.bootId))
+          .then(() => rt.faults.reach('run-sandbox/recorded')),
+        rt.ledger.intend(owner, ...items).then(() => rt.faults.reach('run-sandbox/intended')),
       ]);
       await mkdir(paths.dir, { recursive: true, mode: 0o711 });
+      await rt.faults.reach('run-sandbox/folder-made');
       await settleAll([
         makeCgroup(op, rt, meta, items),
         makeFiles(op, rt, meta, paths),
@@ -106,6 +110,7 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
         rt.sandboxes.update(id, (status) => transition(status, { kind: 'ready' })),
         ...items.filter((item) => item.kind === 'directory').map((item) => rt.ledger.hold(owner, item.kind, item.key)),
       ]);
+      await rt.faults.reach('run-sandbox/ready');
     });
     return id;
   } catch (error) {
@@ -149,6 +154,7 @@ export function sandboxItems(
 async function makeCgroup(op: Op, rt: RuntimeContext, meta: SandboxMeta, items: readonly LedgerItem[]): Promise<void> {
   for (const { key } of items.filter((item) => item.kind === 'cgroup')) {
     await rt.cgroups.create(op, key, limitsOf(meta.config.linux?.resources));
+    await rt.faults.reach('run-sandbox/cgroup-made');
   }
 }
 
@@ -165,9 +171,11 @@ function limitsOf(resources: LinuxContainerResources | undefined): PodLimits {
 
 async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
   await writeSandboxFiles(paths, { dns: meta.config.dnsConfig, hostname: meta.facts.hostname });
+  await rt.faults.reach('run-sandbox/files-written');
   if (meta.facts.namespaces.ipc !== 'pod') return;
   await mkdir(paths.shm, { recursive: true, mode: 0o1777 });
   await rt.mounts.tmpfs(op, paths.shm, { sizeBytes: SHM_BYTES, mode: 0o1777 });
+  await rt.faults.reach('run-sandbox/shm-mounted');
 }
 
 function pinPathsOf({ facts }: SandboxMeta, paths: SandboxPaths): Partial<Record<PinKind, string>> {
@@ -186,7 +194,9 @@ async function pinNamespaces(op: Op, rt: RuntimeContext, meta: SandboxMeta, path
     ...(meta.facts.namespaces.uts === 'pod' ? { hostname: meta.facts.hostname } : {}),
     sysctls: sortSysctls(meta.config.linux?.sysctls ?? {}, meta.facts.namespaces).pinned,
   });
+  await rt.faults.reach('run-sandbox/namespaces-pinned');
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'pinned', pins }));
+  await rt.faults.reach('run-sandbox/pins-recorded');
 }
 
 async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath: string): Promise<void> {
@@ -195,10 +205,16 @@ async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath:
   const owner = sandboxOwner(meta.id);
   // Durable: addresses outlive a reboot in the files of the address plug-in (FAILURES.md row 39).
   await rt.ledger.intend(owner, { kind: 'cni', key: meta.id, data: { plan, netnsPath }, volatile: false });
+  await rt.faults.reach('run-sandbox/network-intended');
   const connected = await rt.networks.connect(op, request, plan);
+  await rt.faults.reach('run-sandbox/network-connected');
   await settleAll<unknown>([
-    rt.ledger.hold(owner, 'cni', meta.id, { plan: connected.plan, netnsPath }),
-    rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'connected', ips: connected.ips })),
+    rt.ledger
+      .hold(owner, 'cni', meta.id, { plan: connected.plan, netnsPath })
+      .then(() => rt.faults.reach('run-sandbox/network-held')),
+    rt.sandboxes
+      .update(meta.id, (status) => transition(status, { kind: 'connected', ips: connected.ips }))
+      .then(() => rt.faults.reach('run-sandbox/network-recorded')),
   ]);
 }
 
@@ -228,8 +244,12 @@ function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest 
 
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
   const task = await rt.tasks.create(op, await rt.specs.infraTask(meta, paths));
+  await rt.faults.reach('run-sandbox/infra-made');
   await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.specs.infraTaskTraces(meta, paths), task });
+  await rt.faults.reach('run-sandbox/infra-held');
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
+  await rt.faults.reach('run-sandbox/infra-recorded');
   rt.exits.arm({ ...task, weSentKill: () => true });
   await rt.tasks.start(op, task);
+  await rt.faults.reach('run-sandbox/infra-started');
 }

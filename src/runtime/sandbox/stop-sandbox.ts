@@ -35,12 +35,15 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined || record.status.stopped === true) return;
   if (record.status.state.kind === 'starting') rt.lanes.abortRunning(id, 'the sandbox is being stopped');
+  await rt.faults.reach('stop-sandbox/begun');
   await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
+  await rt.faults.reach('stop-sandbox/intended');
   await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
     const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
     await settleAll(
       containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
     );
+    await rt.faults.reach('stop-sandbox/containers-ended');
     await enqueueRelease(rt, id);
   });
 }

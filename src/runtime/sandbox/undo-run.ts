@@ -14,6 +14,7 @@ const UNDO_TIMEOUT_MS = 90_000;
  */
 export async function undoRun(rt: RuntimeContext, id: string, error: unknown): Promise<void> {
   try {
+    await rt.faults.reach('undo-run/begun');
     await detached(rt.log, rt.clock, UNDO_TIMEOUT_MS, `undoing the run of ${id}`, (op) => rollBackSandbox(op, rt, id));
   } catch (undoError) {
     const why = `could not be made (${messageOf(error)}), and undoing that is not finished`;
@@ -28,11 +29,13 @@ export async function undoRun(rt: RuntimeContext, id: string, error: unknown): P
 export async function rollBackSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
+  await rt.faults.reach('undo-run/released');
   rt.exits.letGo(id);
   await rt.tasks.forgetExit(id);
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
   await rt.sandboxes.remove(id);
+  await rt.faults.reach('undo-run/forgotten');
   rt.sandboxNames.release(record.meta.facts.name, id);
   rt.journal.record({
     subject: sandboxSubject(record.meta),

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { fromNodeError } from '../../linux/errno.ts';
 import { FILES_NAME, readMarker, type LayerMarker } from './layer-marker.ts';
@@ -23,6 +24,7 @@ export interface LayerDirectoryDeps {
   readonly limits?: UnpackLimits;
   /** Default: true. Without it a layer may be torn after a power cut: only for a root that does not outlive one. */
   readonly durable?: boolean;
+  readonly faults?: FaultPoints;
 }
 
 export interface LayerRequest {
@@ -62,6 +64,7 @@ export class LayerDirectory {
   readonly #deps: LayerDirectoryDeps;
   readonly #directory: string;
   readonly #limits: UnpackLimits;
+  readonly #faults: FaultPoints;
   readonly #layers = new Map<string, LayerMarker>();
   /** diffId -> the holders (container ids) that have it mounted or will. */
   readonly #holders = new Map<string, Set<string>>();
@@ -75,6 +78,7 @@ export class LayerDirectory {
     this.#deps = deps;
     this.#directory = join(deps.root, 'layers');
     this.#limits = deps.limits ?? DEFAULT_UNPACK_LIMITS;
+    this.#faults = deps.faults ?? NO_FAULTS;
   }
 
   /**
@@ -242,6 +246,7 @@ export class LayerDirectory {
       this.#unwanted.delete(diffId);
       this.#layers.delete(diffId);
       const aside = await this.#setAside(layerName(diffId));
+      await this.#faults.reach('remove-image/layer-aside');
       if (aside !== undefined) await this.#removeEntry(op, aside);
     });
   }

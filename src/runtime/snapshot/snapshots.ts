@@ -12,6 +12,7 @@ import {
   messageOf,
   notFound,
 } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { fromNodeError } from '../../linux/errno.ts';
 import { readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
@@ -41,6 +42,7 @@ export interface SnapshotsDeps {
   readonly log: Log;
   /** See {@link Snapshots}. Default: true. */
   readonly volatile?: boolean;
+  readonly faults?: FaultPoints;
 }
 
 export interface PrepareOptions {
@@ -68,12 +70,14 @@ export class Snapshots {
   readonly #deps: SnapshotsDeps;
   readonly #directory: string;
   readonly #volatile: boolean;
+  readonly #faults: FaultPoints;
   #boot: Promise<string> | undefined;
 
   private constructor(deps: SnapshotsDeps) {
     this.#deps = deps;
     this.#directory = join(deps.root, 'snapshots');
     this.#volatile = deps.volatile ?? true;
+    this.#faults = deps.faults ?? NO_FAULTS;
   }
 
   /** Finds the snapshots that exist, so that their layers are held, and removes half-made ones. */
@@ -116,7 +120,9 @@ export class Snapshots {
         readOnly,
         bootId: await this.#bootId(),
       });
+      await this.#faults.reach('make-snapshot/staged');
       await rename(staging, directory);
+      await this.#faults.reach('make-snapshot/placed');
     } catch (error) {
       this.#deps.layers.release(id);
       await this.#tidy(staging);

@@ -1,7 +1,8 @@
 import { rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
-import type { Ledger, LedgerEntry, Releasers } from '../../lib/ledger.ts';
+import type { FaultPoints } from '../../lib/fault-points.ts';
+import type { Ledger, LedgerEntry, Releaser, Releasers } from '../../lib/ledger.ts';
 import type {
   CgroupTree,
   ContainerSnapshots,
@@ -27,11 +28,14 @@ export interface ReleaseDeps {
   readonly trees: TreeRemover;
 }
 
+const KINDS = ['task', 'rootfs', 'bundle', 'snapshot', 'cni', 'pin', 'tmpfs', 'directory', 'cgroup'] as const;
+type ReleaseKind = (typeof KINDS)[number];
+
 /**
  * How each kind of thing in the ledger is let go of. Each succeeds when the thing is not there (any more) and throws while
  * it is; each works from its entry alone, so that it does after a crash, a reboot or a change of configuration.
  */
-export function releaseTable(deps: ReleaseDeps): Releasers {
+export function releaseTable(deps: ReleaseDeps): Record<ReleaseKind, Releaser> {
   return {
     cgroup: (op, entry) => releaseCgroup(op, deps, entry),
     directory: (op, entry) => releaseFolder(op, deps, entry),
@@ -43,6 +47,16 @@ export function releaseTable(deps: ReleaseDeps): Releasers {
     task: (op, entry) => deps.tasks.delete(op, entry.data as unknown as TaskRemains, { force: true }),
     cni: (op, entry) => releaseNetwork(op, deps, entry),
   };
+}
+
+/** The same table, with a point before each release, and one at which the thing is gone and its entry is not. */
+export function withFaults(table: Record<ReleaseKind, Releaser>, faults: FaultPoints): Releasers {
+  const release = async (kind: ReleaseKind, op: Op, entry: LedgerEntry): Promise<void> => {
+    await faults.reach(`release/${kind}-begun`);
+    await table[kind](op, entry);
+    await faults.reach(`release/${kind}-gone`);
+  };
+  return Object.fromEntries(KINDS.map((kind): [string, Releaser] => [kind, (op, entry) => release(kind, op, entry)]));
 }
 
 function rootOf(entry: LedgerEntry): string {

@@ -24,17 +24,22 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
   await writeFile(files.config, JSON.stringify(request.oci), { mode: 0o600 });
   let monitor: ConmonProcess | undefined;
   try {
+    await context.faults.reach('make-task/config-written');
     monitor = await spawnConmon({
       path: context.conmon,
       args: createArguments(context, request),
       // Not `/`: conmon leaves a file `oom` in its working directory.
       cwd: request.bundleDir,
     });
+    await context.faults.reach('make-task/monitor-spawned');
     if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+    await context.faults.reach('make-task/monitor-moved');
     monitor.release();
     const message = await monitor.nextMessage(op);
     const pid = await createdPid(context, request, monitor, message);
+    await context.faults.reach('make-task/created');
     await raceSignal(monitor.exited, op.signal);
+    await context.faults.reach('make-task/monitor-detached');
     const conmon = await identityInFile(context, files.conmonPidFile, 'monitor');
     const init = await identityOf(context, pid, 'container');
     return {

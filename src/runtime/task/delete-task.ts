@@ -35,12 +35,18 @@ export async function deleteTask(
   const monitor = identity(task.conmonPid, task.conmonStartTimeTicks);
   // A create that was cut off may still be at work, and would make anew what is deleted here.
   if (monitor === undefined) await killAndWait(op, context, task, await haltMakers(context.processes, task));
+  await context.faults.reach('delete-task/makers-ended');
   await endProcesses(op, context, task, options.force === true);
+  await context.faults.reach('delete-task/processes-ended');
   await deleteFromRuntime(op, task);
+  await context.faults.reach('delete-task/deleted');
   if (monitor !== undefined) await endMonitor(op, context, task, monitor);
+  await context.faults.reach('delete-task/monitor-ended');
   for (const name of BUNDLE_LEFTOVERS) await unlinkIfThere(join(task.bundleDir, name));
   await unlinkIfThere(join(context.socketsDir, socketName(task.id)));
+  await context.faults.reach('delete-task/files-removed');
   await context.cgroups.remove(op, task.cgroupPath);
+  await context.faults.reach('delete-task/cgroup-removed');
 }
 
 async function endProcesses(op: Op, context: TaskContext, task: TaskRemains, force: boolean): Promise<void> {

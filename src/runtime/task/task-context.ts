@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
 import { SOCKETS_FOLDER } from './bundle-files.ts';
 import type { ProcessTable } from './process-table.ts';
@@ -21,13 +22,20 @@ export interface TaskServiceDeps {
   readonly stateDir: string;
   /** Tells from a boot's life what was killed by us: persisted by the caller if it must outlive this process. */
   readonly onKillSent?: (id: string) => void;
+  readonly faults?: FaultPoints;
 }
 
 export interface TaskContext extends TaskServiceDeps {
   readonly socketsDir: string;
   readonly execDir: string;
+  readonly faults: FaultPoints;
 }
 
 export function taskContext(deps: TaskServiceDeps): TaskContext {
-  return { ...deps, socketsDir: join(deps.stateDir, SOCKETS_FOLDER), execDir: join(deps.stateDir, 'exec') };
+  return {
+    ...deps,
+    socketsDir: join(deps.stateDir, SOCKETS_FOLDER),
+    execDir: join(deps.stateDir, 'exec'),
+    faults: deps.faults ?? NO_FAULTS,
+  };
 }
