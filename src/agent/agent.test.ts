@@ -477,4 +477,6 @@ await test('the node is registered and says when the runtime is not well', async
   await w.until('ready', async () => (await ready()) === 'True');
   w.fake.problem = 'NetworkReady';
   await w.until('not ready', async () => (await ready()) === 'False', 15_000);
+  await w.api.kube.delete(w.api.op, 'nodes', { name: 'node-1' });
+  await w.until('registered anew', async () => (await ready()) === 'False', 15_000);
 });

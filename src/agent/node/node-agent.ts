@@ -37,7 +37,6 @@ export class NodeAgent {
   #runtimeVersion = '';
   #problems: readonly string[] = ['the runtime has not answered yet'];
   #writtenAtMs = Number.NEGATIVE_INFINITY;
-  #written: Node | undefined;
   #lastError: string | undefined;
 
   constructor(deps: NodeAgentDeps) {
@@ -100,7 +99,8 @@ export class NodeAgent {
   async #write(op: Op): Promise<void> {
     const { kube, clock, nodeName } = this.#deps;
     const nowMs = clock.monotonicMs();
-    const previous = this.#written ?? (await this.#get(op));
+    // Asked for each time: somebody may have deleted it.
+    const previous = await this.#get(op);
     const object = nodeObject({
       name: nodeName,
       hostIps: this.#hostIps,
@@ -114,13 +114,13 @@ export class NodeAgent {
       previous,
     });
     if (previous === undefined) {
-      this.#written = await kube.create(op, 'nodes', object);
+      await kube.create(op, 'nodes', object);
     } else {
       const due = nowMs - this.#writtenAtMs >= HEARTBEAT_MS;
       if (!due && sameStatus(withoutHeartbeat(previous.status), withoutHeartbeat(object.status))) return;
     }
     // Without a version: this agent alone writes it.
-    this.#written = await kube.replaceStatus(op, 'nodes', { ...object, metadata: { name: nodeName } });
+    await kube.replaceStatus(op, 'nodes', { ...object, metadata: { name: nodeName } });
     this.#writtenAtMs = nowMs;
   }
 

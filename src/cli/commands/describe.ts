@@ -31,7 +31,7 @@ export async function describe(
         const object: KubeObject = await kube.get(context.op, request.resource, { name, ...namespace });
         const events = await kube.list(context.op, 'events', {
           ...namespace,
-          fieldSelector: `involvedObject.kind=${object.kind},involvedObject.name=${name}`,
+          fieldSelector: eventsOf(object),
         });
         if (!first) await line(context.out, '\n');
         first = false;
@@ -45,6 +45,12 @@ export async function describe(
     }
   }
   return code;
+}
+
+/** By its uid too: an earlier pod of the same name has a story of its own. A Node's events carry its name as the uid. */
+function eventsOf({ kind, metadata: { name, uid } }: KubeObject): string {
+  const who = `involvedObject.kind=${kind},involvedObject.name=${name}`;
+  return kind === 'Node' ? who : `${who},involvedObject.uid=${uid}`;
 }
 
 /** A heading and its value, aligned in kubectl's column. */
@@ -99,8 +105,13 @@ export function describePod(pod: Pod, nowMs: number): string[] {
     if (container.args !== undefined) lines.push('    Args:', ...container.args.flatMap(indented));
     lines.push(...stateLines(current, nowMs));
     lines.push(field('Restart Count', String(current?.restartCount ?? 0), 4));
-    const limits = Object.entries(container.resources?.limits ?? {});
-    if (limits.length > 0) lines.push('    Limits:', ...limits.map(([name, value]) => `      ${name}:  ${value}`));
+    for (const [title, amounts] of [
+      ['Limits', container.resources?.limits],
+      ['Requests', container.resources?.requests],
+    ] as const) {
+      const rows = Object.entries(amounts ?? {}).map(([name, value]) => `      ${name}:  ${value}`);
+      if (rows.length > 0) lines.push(`    ${title}:`, ...rows);
+    }
     const mounts = container.volumeMounts ?? [];
     lines.push(mounts.length === 0 ? '    Mounts:         <none>' : '    Mounts:');
     for (const mount of mounts)
