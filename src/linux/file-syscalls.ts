@@ -1,6 +1,6 @@
-import { invalidArgument, isKind } from '../lib/errors.ts';
+import { invalidArgument } from '../lib/errors.ts';
 import { errnoError, errnoName } from './errno.ts';
-import { AT, AT_FDCWD, O, STATX, STATX_ATTR_MOUNT_ROOT } from './kernel-constants.ts';
+import { AT, O, STATX, STATX_ATTR_MOUNT_ROOT } from './kernel-constants.ts';
 import { libc, SYS, type CFunction } from './libc.ts';
 
 /** A path or one name. Bytes where the name need not be UTF-8; a terminating NUL is added. */
@@ -237,14 +237,4 @@ export function decodeStatfs(b: Buffer): StatfsResult {
     files: b.readBigUInt64LE(40),
     freeFiles: b.readBigUInt64LE(48),
   };
-}
-
-/** statx of a path, or undefined when there is nothing. */
-export function statxIfThere(calls: FileSyscalls, path: Path): StatxResult | undefined {
-  try {
-    return calls.statx(AT_FDCWD, path);
-  } catch (error) {
-    if (isKind(error, 'NotFound')) return undefined;
-    throw error;
-  }
 }

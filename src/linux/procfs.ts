@@ -66,14 +66,6 @@ export async function readCmdline(pid: number): Promise<string[] | undefined> {
   return (await readProc(`/proc/${String(pid)}/cmdline`))?.split('\0').slice(0, -1);
 }
 
-/** The environment that the process was started with. */
-export async function readEnvironment(pid: number): Promise<ReadonlyMap<string, string> | undefined> {
-  const text = await readProc(`/proc/${String(pid)}/environ`);
-  if (text === undefined) return undefined;
-  const pairs = text.split('\0').filter((pair) => pair.includes('='));
-  return new Map(pairs.map((pair) => [pair.slice(0, pair.indexOf('=')), pair.slice(pair.indexOf('=') + 1)]));
-}
-
 /** The kernel function that the process sleeps in, for saying why it cannot be killed. */
 export async function wchan(pid: number): Promise<string | undefined> {
   const text = (await readProc(`/proc/${String(pid)}/wchan`))?.trim();

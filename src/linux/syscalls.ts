@@ -1,8 +1,8 @@
 import { realFileSyscalls, type FileSyscalls } from './file-syscalls.ts';
 import { realMountSyscalls, type MountSyscalls } from './mount-syscalls.ts';
 
-export type { FileSyscalls, OpenHow, Path, StatfsResult, StatxResult } from './file-syscalls.ts';
-export type { MountAttributes, MountSyscalls } from './mount-syscalls.ts';
+export type { FileSyscalls, Path, StatxResult } from './file-syscalls.ts';
+export type { MountSyscalls } from './mount-syscalls.ts';
 
 /** The kernel's edge: the only way from Gantry to system calls that Node does not offer. */
 export type Syscalls = FileSyscalls & MountSyscalls;

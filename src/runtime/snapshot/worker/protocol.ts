@@ -1,5 +1,5 @@
 import type { ErrorKind } from '../../../lib/errors.ts';
-import type { DirectoryAttributes, LayerMarker } from '../layer-marker.ts';
+import type { LayerMarker } from '../layer-marker.ts';
 import type { UnpackLimits } from '../unpack/unpack-limits.ts';
 
 /** What the snapshot thread can do: everything of this room that waits for a disk. */
@@ -45,7 +45,6 @@ export interface RepairImpliedJob {
 }
 
 export type JobKind = keyof Jobs;
-export type { DirectoryAttributes };
 
 export type ToWorker =
   | { readonly kind: 'run'; readonly seq: number; readonly jobKind: JobKind; readonly job: Jobs[JobKind]['job'] }
