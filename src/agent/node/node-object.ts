@@ -56,7 +56,9 @@ export function nodeObject(input: NodeInput): New<Node> {
       ],
       conditions: conditions(input),
       nodeInfo: {
-        ...machine,
+        architecture: machine.architecture,
+        kernelVersion: machine.kernelVersion,
+        osImage: machine.osImage,
         machineID: machine.machineId,
         bootID: machine.bootId,
         systemUUID: machine.machineId,
