@@ -1,4 +1,5 @@
 import type { JournalReader } from '../journal/journal.ts';
+import { notFound } from '../lib/errors.ts';
 import type { Agent } from '../agent/agent.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { GantryExtensions } from '../kube/gantry-extensions.ts';
@@ -32,7 +33,7 @@ export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDep
     importImage: (op, request) => importImage(op, images, request),
     removeImage: async (op, reference) => {
       const removed = await images.remove(op, reference);
-      if (removed.kind === 'absent') return [];
+      if (removed.kind === 'absent') throw notFound(`image ${reference} is not here`);
       return removed.kind === 'removed' ? [...removed.names, removed.id] : removed.names;
     },
   };

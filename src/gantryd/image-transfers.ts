@@ -19,16 +19,14 @@ export function imageSummary(image: ImageRecord): ImageSummary {
 export function pullImage(op: Op, images: ImageStore, request: ImagePullRequest): AsyncIterable<ImageProgress> {
   const { reference, username, password } = request;
   const auth = username === undefined ? undefined : { username, password: password ?? '' };
-  return withProgress((onProgress) => images.pull(op, reference, auth, onProgress));
+  return withProgress(async (onProgress) => [await images.pull(op, reference, auth, onProgress)]);
 }
 
 /** `gantry image import` */
 export function importImage(op: Op, images: ImageStore, request: ImageImportRequest): AsyncIterable<ImageProgress> {
   return withProgress(async (onProgress) => {
     const imported = await images.import(op, importRequest(request), onProgress);
-    const last = imported.at(-1);
-    if (last === undefined) throw new Error('an import without an image');
-    return last.image;
+    return [...new Map(imported.map(({ image }) => [image.id, image])).values()];
   });
 }
 
@@ -51,7 +49,7 @@ function importRequest(request: ImageImportRequest): ImportRequest {
 
 /** Turns the callbacks of a transfer into a stream; a reader that is slow gets the latest state of each layer, not all of them. */
 async function* withProgress(
-  transfer: (onProgress: (event: LayerProgress) => void) => Promise<ImageRecord>,
+  transfer: (onProgress: (event: LayerProgress) => void) => Promise<readonly ImageRecord[]>,
 ): AsyncGenerator<ImageProgress, void, undefined> {
   const latest = new Map<string, LayerProgress>();
   const state = { ended: false };
@@ -81,5 +79,5 @@ async function* withProgress(
       };
     }
   }
-  yield { kind: 'done', image: imageSummary(await work) };
+  for (const image of await work) yield { kind: 'done', image: imageSummary(image) };
 }

@@ -128,10 +128,10 @@ export interface GantryExtensions {
   /** Resolves when the container has ended. */
   stop(op: Op, request: StopRequest): Promise<StopOutcome>;
   listImages(op: Op): Promise<readonly ImageSummary[]>;
-  /** The last item is `done`; a failure throws. */
+  /** The last items are `done`, one for each image; a failure throws. */
   pullImage(op: Op, request: ImagePullRequest): AsyncIterable<ImageProgress>;
   importImage(op: Op, request: ImageImportRequest): AsyncIterable<ImageProgress>;
-  /** Ids and tags that went. */
+  /** Ids and tags that went. Throws NotFound. */
   removeImage(op: Op, reference: string): Promise<readonly string[]>;
 }
 

@@ -17,6 +17,7 @@ export async function imageImport(context: CliContext, request: ImageImportReque
 
 async function show(context: CliContext, progress: AsyncIterable<ImageProgress>): Promise<ExitCode> {
   const display = new ProgressDisplay(context.err, context.clock);
+  let images = 0;
   try {
     for await (const item of progress) {
       if (item.kind === 'progress') {
@@ -25,10 +26,11 @@ async function show(context: CliContext, progress: AsyncIterable<ImageProgress>)
       }
       await display.close();
       for (const tag of item.image.tags.length === 0 ? [item.image.id] : item.image.tags) await line(context.out, tag);
-      return 0;
+      images += 1;
     }
   } finally {
     await display.close();
   }
+  if (images > 0) return 0;
   throw internal('the daemon ended the transfer without a result');
 }
