@@ -10,6 +10,7 @@ import {
 import { Journal, JOURNAL_SCHEMA } from '../../../src/journal/journal.ts';
 import type { Op } from '../../../src/lib/abort.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { NO_FAULTS, type FaultPoints } from '../../../src/lib/fault-points.ts';
 import { createLog, silentLog } from '../../../src/lib/log.ts';
 import { StoreThread } from '../../../src/lib/store/store-thread.ts';
 import { bootId } from '../../../src/linux/procfs.ts';
@@ -33,7 +34,13 @@ export interface Opened {
   close(): Promise<void>;
 }
 
-export async function openRuntime(root: Places, cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni']): Promise<Opened> {
+export interface OpenOptions {
+  readonly cniBinDirs?: readonly string[];
+  readonly faults?: FaultPoints;
+}
+
+export async function openRuntime(root: Places, options: OpenOptions = {}): Promise<Opened> {
+  const { cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni'], faults = NO_FAULTS } = options;
   const store = new StoreThread();
   const { db } = await store.open({ path: join(root.data, 'journal.db'), schema: JOURNAL_SCHEMA, durable: true });
   const journal = await Journal.open(db, systemClock, await bootId(), log);
@@ -51,7 +58,7 @@ export async function openRuntime(root: Places, cniBinDirs = ['/opt/cni/bin', '/
       defaultNetwork: true,
       version: '0.1.0',
     },
-    { clock: systemClock, log, journal, store, credentialFiles: [], env: {} },
+    { clock: systemClock, log, journal, store, credentialFiles: [], env: {}, faults },
   );
   return {
     runtime,
@@ -76,7 +83,8 @@ export class RuntimeFixture implements AsyncDisposable {
   static async make(options: { cniBinDirs?: (root: TempRoot) => string[] } = {}): Promise<RuntimeFixture> {
     const root = await TempRoot.make();
     try {
-      const opened = await openRuntime(root, options.cniBinDirs?.(root));
+      const cniBinDirs = options.cniBinDirs?.(root);
+      const opened = await openRuntime(root, cniBinDirs === undefined ? {} : { cniBinDirs });
       const rootfs = join(root.dir, 'rootfs');
       await mkdir(rootfs);
       await makeBusyboxRootfs(rootfs);

@@ -1,0 +1,17 @@
+import { serveInspector } from '../../src/cri/inspector/inspector-service.ts';
+import { serveCri } from '../../src/cri/server.ts';
+import { op, openRuntime, type Places } from '../integration/runtime/runtime-fixture.ts';
+import { PlannedFaults } from './planned-faults.ts';
+
+/** A runtime that serves CRI, as soon as it can be asked anything, until a planned fault or a test kills it. */
+const places = JSON.parse(process.env['PLACES'] ?? '{}') as Places;
+const faults = new PlannedFaults(process.env['GANTRY_FAULT'] ?? '');
+const { runtime } = await openRuntime(places, { faults });
+await serveCri({
+  listen: places.criSocket,
+  runtime: runtime.runtime,
+  image: runtime.image,
+  extraServices: [serveInspector(runtime.inspector)],
+  log: op.log,
+});
+process.stdout.write('serving\n');

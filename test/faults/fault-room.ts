@@ -1,0 +1,118 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeBusyboxRootfs } from '../../scripts/busybox-rootfs.ts';
+import { messageOf } from '../../src/lib/errors.ts';
+import { IMAGE, op, openRuntime } from '../integration/runtime/runtime-fixture.ts';
+import type { Image } from '../support/images.ts';
+import { LeakCheck } from '../support/leak-check.ts';
+import { TestRegistry } from '../support/registry.ts';
+import { TempRoot } from '../support/temp-root.ts';
+import type { FaultCase } from './cases.ts';
+import { FaultDaemon } from './fault-daemon.ts';
+import { liveImage, twoLayerImage } from './image-life.ts';
+import { livePod } from './pod-life.ts';
+
+export interface Outcome {
+  readonly case: FaultCase;
+  readonly kills: number;
+  readonly seconds: number;
+  /** Undefined: as if nothing had been killed. */
+  readonly failure?: string;
+}
+
+/** What is released in the background takes its time, the more so under a full processor. */
+const SETTLE_MS = 60_000;
+const LOOK_AGAIN_MS = 200;
+
+/** A host's worth of places for one daemon after the other, with what a clean one looks like. */
+export class FaultRoom implements AsyncDisposable {
+  readonly #root: TempRoot;
+  readonly #daemon: FaultDaemon;
+  readonly #registry: TestRegistry;
+  readonly #image: Image;
+  #leaks: LeakCheck | undefined;
+  #orphan = false;
+  #lives = 0;
+
+  private constructor(root: TempRoot, registry: TestRegistry, image: Image) {
+    this.#root = root;
+    this.#registry = registry;
+    this.#image = image;
+    this.#daemon = new FaultDaemon(root, () => this.#whileDead());
+  }
+
+  static async open(): Promise<FaultRoom> {
+    const root = await TempRoot.make();
+    const registry = await TestRegistry.start();
+    const image = await twoLayerImage();
+    registry.push('some/image', image, 'v1');
+    await root.allowPlainHttp(registry.host);
+    await importBusybox(root);
+    const room = new FaultRoom(root, registry, image);
+    // What is made once and kept is not to be taken for a leak.
+    await livePod(room.#daemon, root, 'first');
+    await liveImage(room.#daemon, `${registry.host}/some/image:v1`, image);
+    room.#leaks = await LeakCheck.begin(root.leakRoots());
+    return room;
+  }
+
+  /** Never throws: what goes wrong is the outcome. */
+  async run(fault: FaultCase): Promise<Outcome> {
+    const startMs = performance.now();
+    await this.#daemon.kill();
+    this.#daemon.plan(fault.plans);
+    this.#orphan = fault.orphan;
+    const outcome = (failure?: string): Outcome => ({
+      case: fault,
+      kills: this.#daemon.kills,
+      seconds: (performance.now() - startMs) / 1000,
+      ...(failure === undefined ? {} : { failure }),
+    });
+    try {
+      const name = `life-${String(++this.#lives)}`;
+      if (fault.life === 'pod') await livePod(this.#daemon, this.#root, name, fault);
+      else await liveImage(this.#daemon, `${this.#registry.host}/some/image:v1`, this.#image);
+      await this.#nothingLeft();
+    } catch (error) {
+      return outcome(messageOf(error));
+    }
+    const { kills } = this.#daemon;
+    return kills < fault.neededKills ? outcome(`killed ${String(kills)} times: the point was not reached`) : outcome();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#daemon.kill();
+    await this.#registry[Symbol.asyncDispose]();
+    await this.#root[Symbol.asyncDispose]();
+  }
+
+  /** A daemon that dies while we look is started again: only a living one tidies up. */
+  async #nothingLeft(): Promise<void> {
+    const endMs = performance.now() + SETTLE_MS;
+    for (;;) {
+      await this.#daemon.ask(({ runtime }) => runtime.version(op, { version: '' }));
+      try {
+        await this.#leaks?.assertNone({ settleMs: 0 });
+        return;
+      } catch (error) {
+        if (performance.now() > endMs) throw error;
+      }
+      await new Promise((next) => setTimeout(next, LOOK_AGAIN_MS));
+    }
+  }
+
+  async #whileDead(): Promise<void> {
+    if (!this.#orphan) return;
+    await mkdir(join(this.#root.data, 'sandboxes', randomBytes(32).toString('hex')), { recursive: true });
+  }
+}
+
+async function importBusybox(root: TempRoot): Promise<void> {
+  const opened = await openRuntime(root);
+  const rootfs = join(root.dir, 'rootfs');
+  await mkdir(rootfs);
+  await makeBusyboxRootfs(rootfs);
+  await opened.runtime.images.import(op, { kind: 'rootfs', path: rootfs, name: IMAGE });
+  await opened.close();
+}

@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ContainerState, NamespaceMode, type ContainerStatus, type PodSandboxConfig } from '../../src/cri/gen/api.ts';
+import { container, op, pod } from '../integration/runtime/runtime-fixture.ts';
+import type { TempRoot } from '../support/temp-root.ts';
+import type { FaultDaemon } from './fault-daemon.ts';
+
+/** Says that it began, and never twice; its exit code is known beforehand. */
+const SCRIPTS = {
+  /** Ends by itself. */
+  own: { code: 7, script: 'echo begin; echo end; exit 7' },
+  /** Ends when asked to. */
+  trap: { code: 9, script: 'trap "echo end; exit 9" TERM; echo begin; while :; do sleep 0.05; done' },
+  /** Must be killed. */
+  hard: { code: 137, script: 'trap "" TERM; echo begin; while :; do sleep 1; done' },
+} as const;
+type Name = keyof typeof SCRIPTS;
+
+const LOOK_AGAIN_MS = 30;
+const PATIENCE_MS = 120_000;
+
+export interface LifeOptions {
+  /** A start fails on purpose: the container is then made anew, as kubelet does. */
+  readonly startMayFail?: boolean;
+}
+
+/**
+ * One pod's whole life, as kubelet drives it: made, run, ended, removed, each call repeated until it is answered. Throws at
+ * anything that is not as it would be without any kill.
+ */
+export async function livePod(
+  daemon: FaultDaemon,
+  root: TempRoot,
+  name: string,
+  options: LifeOptions = {},
+): Promise<void> {
+  const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD });
+  const life = new PodLife(daemon, config, options.startMayFail === true);
+  await life.run();
+  await Promise.all((['own', 'trap', 'hard'] as const).map((one) => life.start(one)));
+  await life.expectEnd('own');
+  await life.hasBegun('trap');
+  await life.hasBegun('hard');
+  await life.stop('trap');
+  await life.expectEnd('trap');
+  await life.remove('own');
+  await life.stopPod();
+  await life.expectEnd('hard');
+  await life.removePod();
+}
+
+class PodLife {
+  readonly #daemon: FaultDaemon;
+  readonly #config: PodSandboxConfig;
+  readonly #startMayFail: boolean;
+  readonly #ids = new Map<Name, string>();
+  #sandboxId = '';
+
+  constructor(daemon: FaultDaemon, config: PodSandboxConfig, startMayFail: boolean) {
+    this.#daemon = daemon;
+    this.#config = config;
+    this.#startMayFail = startMayFail;
+  }
+
+  async run(): Promise<void> {
+    const config = this.#config;
+    const made = await this.#daemon.ask(({ runtime }) => runtime.runPodSandbox(op, { config, runtimeHandler: '' }));
+    this.#sandboxId = made.podSandboxId;
+    await eventually('one sandbox of this name', async () => {
+      const { items } = await this.#daemon.ask(({ runtime }) => runtime.listPodSandbox(op, { filter: undefined }));
+      return items.length === 1 && items[0]?.id === this.#sandboxId;
+    });
+  }
+
+  async start(name: Name, attempt = 0): Promise<void> {
+    const config = container(name, ['sh', '-c', SCRIPTS[name].script], {
+      metadata: { name, attempt },
+      logPath: `${name}/${String(attempt)}.log`,
+    });
+    const request = { podSandboxId: this.#sandboxId, config, sandboxConfig: this.#config };
+    const { containerId } = await this.#daemon.ask(({ runtime }) => runtime.createContainer(op, request));
+    this.#ids.set(name, containerId);
+    await this.#daemon.ask(async ({ runtime }) => {
+      const { status } = await runtime.containerStatus(op, { containerId, verbose: false });
+      if (status?.state === ContainerState.CONTAINER_CREATED) await runtime.startContainer(op, { containerId });
+    });
+    const { reason } = await this.#status(name);
+    if (reason !== 'StartError' || !this.#startMayFail || attempt > 0) return;
+    await this.#daemon.ask(({ runtime }) => runtime.removeContainer(op, { containerId }));
+    await this.start(name, attempt + 1);
+  }
+
+  async stop(name: Name): Promise<void> {
+    const containerId = this.#idOf(name);
+    await this.#daemon.ask(({ runtime }) => runtime.stopContainer(op, { containerId, timeout: 100n }));
+  }
+
+  async remove(name: Name): Promise<void> {
+    const containerId = this.#idOf(name);
+    await this.#daemon.ask(({ runtime }) => runtime.removeContainer(op, { containerId }));
+  }
+
+  async stopPod(): Promise<void> {
+    const podSandboxId = this.#sandboxId;
+    await this.#daemon.ask(({ runtime }) => runtime.stopPodSandbox(op, { podSandboxId }));
+  }
+
+  async removePod(): Promise<void> {
+    const podSandboxId = this.#sandboxId;
+    await this.#daemon.ask(({ runtime }) => runtime.removePodSandbox(op, { podSandboxId }));
+    await eventually('nothing listed', () =>
+      this.#daemon.ask(async ({ runtime }) => {
+        const { items } = await runtime.listPodSandbox(op, { filter: undefined });
+        const { containers } = await runtime.listContainers(op, { filter: undefined });
+        return items.length + containers.length === 0;
+      }),
+    );
+  }
+
+  async hasBegun(name: Name): Promise<void> {
+    await eventually(`the first line of ${name}`, async () => {
+      const status = await this.#status(name);
+      // Looked at each time, so that a container that ended before its time is told as such.
+      if (status.state === ContainerState.CONTAINER_EXITED) assert.fail(`${name} has ended: ${describe(status)}`);
+      return (await this.#lines(status)).includes('begin');
+    });
+  }
+
+  /** The right code, told as its own end, at a time after its start, with every line in the log once. */
+  async expectEnd(name: Name): Promise<void> {
+    let status = await this.#status(name);
+    await eventually(`the end of ${name}`, async () => {
+      status = await this.#status(name);
+      return status.state === ContainerState.CONTAINER_EXITED;
+    });
+    assert.equal(status.exitCode, SCRIPTS[name].code, describe(status));
+    assert.equal(status.reason, 'Error', describe(status));
+    assert.ok(status.startedAt > 0n && status.finishedAt >= status.startedAt, describe(status));
+    assert.deepEqual(await this.#lines(status), name === 'hard' ? ['begin'] : ['begin', 'end'], `the log of ${name}`);
+  }
+
+  #idOf(name: Name): string {
+    const id = this.#ids.get(name);
+    assert.ok(id);
+    return id;
+  }
+
+  async #status(name: Name): Promise<ContainerStatus> {
+    const request = { containerId: this.#idOf(name), verbose: false };
+    const { status } = await this.#daemon.ask(({ runtime }) => runtime.containerStatus(op, request));
+    assert.ok(status);
+    return status;
+  }
+
+  async #lines({ metadata }: ContainerStatus): Promise<string[]> {
+    const { name = '', attempt = 0 } = metadata ?? {};
+    const path = join(this.#config.logDirectory, name, `${String(attempt)}.log`);
+    const text = await readFile(path, 'utf8').catch(() => '');
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [line.split(' ').slice(3).join(' ')]));
+  }
+}
+
+function describe({ metadata, state, exitCode, reason, message, startedAt, finishedAt }: ContainerStatus): string {
+  const times = `started ${String(startedAt)}, finished ${String(finishedAt)}`;
+  return `${metadata?.name ?? ''}: state ${String(state)}, code ${String(exitCode)}, ${reason}: ${message}; ${times}`;
+}
+
+async function eventually(what: string, look: () => Promise<boolean>): Promise<void> {
+  const endMs = performance.now() + PATIENCE_MS;
+  while (!(await look())) {
+    if (performance.now() > endMs) assert.fail(`${what} did not come about`);
+    await new Promise((next) => setTimeout(next, LOOK_AGAIN_MS));
+  }
+}
