@@ -13,6 +13,8 @@ const DAEMON = new URL('../../bin/gantryd', import.meta.url).pathname;
 /** A machine that emulates another one takes its time. */
 const SERVES_WITHIN_MS = 300_000;
 const LAST_WORDS = 15;
+/** For the next call that changes something. */
+const LONGEST_WAIT_MS = 1_000;
 const op: Op = { signal: new AbortController().signal, log: silentLog };
 
 export interface Serving {
@@ -28,6 +30,7 @@ export class KilledDaemon implements AsyncDisposable {
   #connection: CriConnection | undefined;
   #serving = Promise.withResolvers<Serving>();
   #life = 0;
+  #nextChange = Promise.withResolvers<undefined>();
   kills = 0;
 
   constructor(root: TempRoot) {
@@ -46,6 +49,12 @@ export class KilledDaemon implements AsyncDisposable {
   /** As soon as a daemon answers. Rejects when one ended by itself. */
   serving(): Promise<Serving> {
     return this.#serving.promise;
+  }
+
+  /** To be told of each call that changes something: most kills come while one is at work. */
+  noteChange(): void {
+    this.#nextChange.resolve(undefined);
+    this.#nextChange = Promise.withResolvers();
   }
 
   /** Starts a process; {@link serving} tells when it answers. */
@@ -90,8 +99,10 @@ export class KilledDaemon implements AsyncDisposable {
   }
 
   async #end(): Promise<void> {
+    const earlier = this.#serving;
     this.#serving = Promise.withResolvers();
-    this.#serving.promise.catch(() => undefined);
+    // Who waits for one that was killed before it answered gets the next one.
+    this.#serving.promise.then(earlier.resolve, earlier.reject);
     const child = this.#child;
     this.#child = undefined;
     if (child?.exitCode === null && child.signalCode === null) {
@@ -111,6 +122,10 @@ export class KilledDaemon implements AsyncDisposable {
       const restMs = random.chance(0.8) ? random.between(1_000, 6_000) : random.between(0, 1_500);
       await sleep(restMs, undefined, { signal: enough }).catch(() => undefined);
       if (enough.aborted) break;
+      if (random.chance(0.7)) {
+        await Promise.race([this.#nextChange.promise, sleep(LONGEST_WAIT_MS)]);
+        await sleep(random.pick([random.between(0, 30), random.between(0, 150), random.between(0, 600)]));
+      }
       await this.kill();
       await sleep(random.pick([0, 0, 200, random.between(0, 1_500)]));
       await this.start();

@@ -61,6 +61,7 @@ export class Kubelet {
   async startContainer(containerId: string): Promise<boolean> {
     for (;;) {
       const { life, cri } = await this.#daemon.serving();
+      this.#daemon.noteChange();
       try {
         await cri.runtime.startContainer(this.#op(), { containerId });
         return true;
@@ -147,6 +148,7 @@ export class Kubelet {
     for (;;) {
       const { cri, life } = await this.#daemon.serving();
       const beganMs = performance.now();
+      if (!/Status|List/.test(what)) this.#daemon.noteChange();
       try {
         const answer = await call(cri, this.#op());
         this.#tally.took(what, repeated, performance.now() - beganMs);

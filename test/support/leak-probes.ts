@@ -67,8 +67,13 @@ const HELPER = /-worker\.(ts|js)\b/;
 /** A daemon that a test has restarted is the same finding as the one before. */
 const DAEMON = /\/gantryd\/main\.(ts|js)\b/;
 
+/** Some take their time to reap what they were left, and nobody else can. */
+const INIT = 1;
+
 async function processes({ markers }: LeakRoots): Promise<string[]> {
-  const found = (await markedProcesses(markers)).filter(({ command }) => !HELPER.test(command));
+  const found = (await markedProcesses(markers)).filter(
+    ({ command, state, ppid }) => !HELPER.test(command) && !(state === 'Z' && ppid === INIT),
+  );
   return found.map(({ pid, comm, state, command }) =>
     DAEMON.test(command) ? `gantryd: ${command}` : `${pid} ${comm} ${state}: ${command}`,
   );
@@ -76,6 +81,7 @@ async function processes({ markers }: LeakRoots): Promise<string[]> {
 
 export interface MarkedProcess {
   readonly pid: number;
+  readonly ppid: number;
   readonly startTimeTicks: number;
   readonly comm: string;
   readonly state: string;
@@ -94,8 +100,8 @@ export async function markedProcesses(markers: readonly string[]): Promise<Marke
     if (!carries(command, markers) && !carries(cgroup, markers)) continue;
     const identity = await processIdentity(pid);
     if (identity === undefined) continue;
-    const { comm, state, startTimeTicks } = identity;
-    found.push({ pid, startTimeTicks, comm, state, command: command.slice(0, 300) });
+    const { comm, ppid, state, startTimeTicks } = identity;
+    found.push({ pid, ppid, startTimeTicks, comm, state, command: command.slice(0, 300) });
   }
   return found;
 }
