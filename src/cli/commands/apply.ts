@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { invalidArgument, isKind } from '../../lib/errors.ts';
 import type { Patch } from '../../kube/client.ts';
 import type { ApiConnection } from '../../kube/gantry-extensions.ts';
@@ -103,7 +104,13 @@ async function applyOne(
   return after;
 }
 
-function verb(before: KubeObject | undefined, after: KubeObject): string {
+/** What an apply did. Not by the version alone: the agent writes a pod's status between two looks of ours. */
+export function verb(before: KubeObject | undefined, after: KubeObject): 'created' | 'unchanged' | 'configured' {
   if (before === undefined) return 'created';
-  return before.metadata.resourceVersion === after.metadata.resourceVersion ? 'unchanged' : 'configured';
+  return isDeepStrictEqual(wanted(before), wanted(after)) ? 'unchanged' : 'configured';
+}
+
+/** The part of an object that a manifest can say something about. */
+function wanted(object: KubeObject): unknown {
+  return { ...object, metadata: { ...object.metadata, resourceVersion: '', managedFields: [] }, status: undefined };
 }
