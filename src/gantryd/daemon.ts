@@ -21,6 +21,7 @@ import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
 import { MONITOR_CGROUP } from '../runtime/host.ts';
 import { createRuntime } from '../runtime/main.ts';
 import type { GantryConfig } from './config.ts';
+import { endStrays } from './end-strays.ts';
 import { gantryExtensions } from './extensions.ts';
 
 export interface Daemon {
@@ -56,7 +57,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     await mkdir(config.root, { recursive: true, mode: 0o711 });
     await mkdir(config.state, { recursive: true, mode: 0o711 });
     closing('lock', await lockRoot(config.root), (lock) => lock.release());
-    const cgroups = await joinOwnCgroup(config, clock);
+    const cgroups = await joinOwnCgroup(config, clock, log);
     const bootId = await readBootId();
     closing('cgroups', cgroups, (part) =>
       leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part),
@@ -183,13 +184,15 @@ async function lockRoot(root: string): ReturnType<typeof lockFile> {
 }
 
 /** Out of the cgroup of whoever started us: the end of a login session must not be ours, nor its limits. */
-async function joinOwnCgroup(config: GantryConfig, clock: Clock): Promise<Cgroups> {
+async function joinOwnCgroup(config: GantryConfig, clock: Clock, log: Log): Promise<Cgroups> {
   const host = await detectCgroups();
   if (host.unusable !== undefined) throw failedPrecondition(host.unusable);
   const cgroups = new Cgroups({ clock, host });
   await cgroups.ensureParent(config.cgroupParent);
   const leaf = join(config.cgroupParent, DAEMON_CGROUP);
   await cgroups.create(leaf);
+  const strays = await endStrays({ signal: new AbortController().signal, log }, { clock, cgroups }, leaf);
+  if (strays > 0) log.info({ strays }, 'waited for what an earlier gantryd had at work when it was killed');
   await cgroups.joinSelf(leaf);
   return cgroups;
 }

@@ -1,0 +1,47 @@
+import { withDeadline, type Op } from '../lib/abort.ts';
+import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/errors.ts';
+import type { Cgroups } from '../linux/cgroups.ts';
+import { readComm } from '../linux/procfs.ts';
+
+export interface StraysDeps {
+  readonly clock: Clock;
+  readonly cgroups: Pick<Cgroups, 'procs' | 'killAll'>;
+  /** Of a process that has ended: undefined. */
+  readonly comm?: (pid: number) => Promise<string | undefined>;
+}
+
+/** A network plug-in or an OCI runtime's start takes some 100 ms; cut off, host-local would leave an address that is nobody's. */
+const END_BY_THEMSELVES_MS = 5_000;
+/** One in state D must not keep the daemon from serving. */
+const KILL_WAIT_MS = 5_000;
+const FIRST_PAUSE_MS = 5;
+const LONGEST_PAUSE_MS = 100;
+/** Waits for whoever started it, who is dead: before it was let go it has made nothing. */
+const MONITOR = 'conmon';
+
+/**
+ * Waits for what a daemon that was killed had at work in its cgroup `path` (plug-ins, helpers, commands of the OCI runtime), and kills
+ * what does not end by itself: it would go on making what recovery takes away. Only while the daemon's lock is held and before
+ * anything of our own is in that cgroup. Never throws: returns how many there were.
+ */
+export async function endStrays(op: Op, deps: StraysDeps, path: string): Promise<number> {
+  const { cgroups, clock, comm = readComm } = deps;
+  const seen = new Set<number>();
+  const endMs = clock.monotonicMs() + END_BY_THEMSELVES_MS;
+  try {
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
+      const pids = await cgroups.procs(path, true);
+      for (const pid of pids) seen.add(pid);
+      const names = await Promise.all(pids.map(comm));
+      if (names.every((name) => name === undefined || name === MONITOR) || clock.monotonicMs() >= endMs) break;
+      await clock.sleep(pauseMs, op.signal);
+    }
+    await withDeadline(op, clock, KILL_WAIT_MS, `ending what is left in ${path}`, (killOp) =>
+      cgroups.killAll(killOp, path),
+    );
+  } catch (error) {
+    op.log.warn({ cgroup: path, error: messageOf(error) }, 'what an earlier daemon had at work has not ended');
+  }
+  return seen.size;
+}
