@@ -12,7 +12,8 @@ import { containerOwner } from '../store/owners.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
 import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
-import { canStart, describe, transition } from './state.ts';
+import { durably } from './durably.ts';
+import { canStart, describe, hasStarted, transition } from './state.ts';
 import { subjectOf } from './subject.ts';
 
 /** The OCI runtime's create takes 20 ms, and minutes on a machine that swaps. */
@@ -146,11 +147,12 @@ async function failStart(rt: RuntimeContext, meta: ContainerMeta, error: unknown
   const { id } = meta;
   rt.faults.pass('undo-start/begun');
   rt.exits.letGo(id);
-  rt.containers.publishFirst(id, (status) =>
-    transition(status, { kind: 'start-failed', message: messageOf(error), atWallMs: rt.clock.wallMs() }),
-  );
-  rt.faults.pass('undo-start/recorded');
   try {
+    // On disk before the process is taken away: else a start that was released and no process are found, as if it had run.
+    await durably(rt, id, (status) =>
+      transition(status, { kind: 'start-failed', message: messageOf(error), atWallMs: rt.clock.wallMs() }),
+    );
+    await rt.faults.reach('undo-start/recorded');
     await detached(rt.log, rt.clock, UNDO_TIMEOUT_MS, `undoing the start of ${id}`, (op) =>
       releaseAfterExit(op, rt, id),
     );

@@ -100,6 +100,8 @@ export type ContainerEvent =
   | { readonly kind: 'task-made'; readonly task: Task; readonly user: ContainerUser }
   | { readonly kind: 'task-released' }
   | { readonly kind: 'started'; readonly startedAtWallMs: number }
+  /** It was found that the command had not run: whatever the undoing leaves behind from now on is no exit. */
+  | { readonly kind: 'start-undoing' }
   /** The start was cut short and everything of it is undone. */
   | { readonly kind: 'start-undone' }
   | { readonly kind: 'start-failed'; readonly message: string; readonly atWallMs: number }
@@ -177,6 +179,9 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return { ...status, start: { ...status.start, phase: 'released' } };
     case 'started':
       return started(status, event.startedAtWallMs);
+    case 'start-undoing':
+      if (state.kind !== 'created' || status.start === undefined) throw illegal(status, event);
+      return status.start.phase === 'released' ? { ...status, start: { ...status.start, phase: 'made' } } : status;
     case 'start-undone':
       if (state.kind !== 'created') throw illegal(status, event);
       return { ...status, start: undefined };

@@ -4,6 +4,7 @@ import { deadlineExceeded, GantryError, isKind, messageOf } from '../../lib/erro
 import { signalName } from '../../linux/signals.ts';
 import type { RuntimeContext } from '../context.ts';
 import { cleanUpContainer } from './clean-up-container.ts';
+import { durably } from './durably.ts';
 import { mayHaveProcess, taskOf, transition, type ContainerStatus, type StopIntent } from './state.ts';
 import { mergeStop, planStop } from './stop-plan.ts';
 import { subjectOf } from './subject.ts';
@@ -117,22 +118,6 @@ async function requestStop(
   } catch (error) {
     if (isKind(error, 'NotFound')) return undefined;
     throw error;
-  }
-}
-
-/** On disk before anybody is told; but a full disk must not keep a container running: then it is told first. */
-async function durably(
-  rt: RuntimeContext,
-  id: string,
-  change: (status: ContainerStatus) => ContainerStatus,
-): Promise<ContainerStatus> {
-  try {
-    return await rt.containers.update(id, change);
-  } catch (error) {
-    if (!isKind(error, 'ResourceExhausted', 'Unavailable')) throw error;
-    const status = rt.containers.publishFirst(id, change);
-    if (status === undefined) throw error;
-    return status;
   }
 }
 

@@ -62,6 +62,9 @@ test('the table', () => {
   assert.equal(decide(RELEASED, { runtimeStatus: 'running' }), 'adopt');
   assert.equal(decide(RELEASED, { runtimeStatus: 'paused' }), 'adopt');
   assert.equal(decide(RELEASED, { process: 'gone' }), 'adopt', 'the monitor tells how it ended');
+  assert.equal(decide(RELEASED, { process: 'unverifiable' }), 'look-again');
+  const undoing = transition(RELEASED, { kind: 'start-undoing' });
+  assert.equal(decide(undoing, { process: 'gone', exit }), 'undo-start', 'killed while it was being undone');
   for (const status of [RUNNING, UNKNOWN]) {
     assert.equal(decide(status), 'watch');
     assert.equal(decide(status, { process: 'gone' }), 'watch');
@@ -101,8 +104,11 @@ test('no decision is impossible for the state machine, none kills what may run, 
         case 'adopt':
           transition(status, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
           break;
+        case 'look-again':
+          assert.equal(look.process, 'unverifiable');
+          break;
         case 'undo-start':
-          transition(status, { kind: 'start-undone' });
+          transition(transition(status, { kind: 'start-undoing' }), { kind: 'start-undone' });
           assert.ok(status.start !== undefined);
           break;
         case 'exited':

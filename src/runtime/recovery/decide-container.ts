@@ -27,7 +27,9 @@ export type ContainerDecision =
   /** The exit monitor is armed; it tells at once what has happened meanwhile. */
   | { readonly kind: 'watch' }
   | { readonly kind: 'exited'; readonly exit: ExitStatus }
-  | { readonly kind: 'lose-sight'; readonly why: string };
+  | { readonly kind: 'lose-sight'; readonly why: string }
+  /** Whether its command ran is not known yet: nothing is done before it is. */
+  | { readonly kind: 'look-again'; readonly why: string };
 
 /**
  * What becomes of a container that an earlier process left (BEHAVIOUR.md 66, corrected by T1 to T5, T16, T17). Pure. Nothing
@@ -61,6 +63,9 @@ function decideStart(
   // Before the command was let go it cannot have run, whatever the half-made process left behind.
   if (phase !== 'released') return { kind: 'undo-start' };
   if (!found.sameBoot) return { kind: 'exited', exit: exitOfEarlierBoot(found) };
+  if (found.process === 'unverifiable') {
+    return { kind: 'look-again', why: 'whether its start was carried out could not be found out' };
+  }
   if (found.process === 'alive' && found.runtimeStatus === 'created') return { kind: 'undo-start' };
   // Gone: the monitor that is armed then reads the exit file, or says that nobody can tell.
   return { kind: 'adopt', startedAtWallMs: found.processStartedAtWallMs ?? sinceWallMs };

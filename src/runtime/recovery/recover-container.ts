@@ -1,8 +1,9 @@
 import type { Op } from '../../lib/abort.ts';
-import { messageOf } from '../../lib/errors.ts';
+import { messageOf, unavailable } from '../../lib/errors.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
+import { durably } from '../container/durably.ts';
 import { armExit } from '../container/start-container.ts';
 import { canStart, taskOf, transition, type ContainerEvent } from '../container/state.ts';
 import { driveStop } from '../container/stop-container.ts';
@@ -38,6 +39,8 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       await rt.faults.reach('recovery/container-rolled-back');
       return;
     case 'undo-start':
+      // Killed halfway we would find a start that was released and no process, which looks as if the command had run.
+      await durably(rt, id, (status) => transition(status, { kind: 'start-undoing' }));
       await releaseAfterExit(op, rt, id);
       // Deleting a task that never ran leaves a number: it is nobody's exit code.
       await rt.tasks.forgetExit(id);
@@ -61,6 +64,8 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
     case 'exited':
       recordExit(rt, id, decision.exit);
       return;
+    case 'look-again':
+      throw unavailable(`container ${id}: ${decision.why}`);
     case 'lose-sight':
       change(rt, id, { kind: 'lost-sight', why: decision.why, atWallMs: rt.clock.wallMs() });
       rt.retries.fail(id, { kind: 'recovery', of: 'container' }, new Error(decision.why));
