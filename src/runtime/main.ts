@@ -196,6 +196,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     cgroups: cgroupTree(cgroups),
     trees: treeRemover(remover),
   };
+  const lanes = new Lanes(clock, log);
   const rt: RuntimeContext = {
     settings,
     paths,
@@ -216,8 +217,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
     ledger,
-    releasers: { ...withFaults(releaseTable({ ...parts, ledger, sandboxes }), faults), ...networks.releasers },
-    lanes: new Lanes(clock, log),
+    releasers: { ...withFaults(releaseTable({ ...parts, ledger, sandboxes, lanes }), faults), ...networks.releasers },
+    lanes,
     retries: new RetryQueue<CleanupEvent>({
       clock,
       log,

@@ -17,6 +17,7 @@ import { recordStep } from '../events/record-step.ts';
 import type { NetworkRequest, PodLimits } from '../parts.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
+import { inCgroupLane } from '../store/release-table.ts';
 import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
 import { undoRun } from './undo-run.ts';
@@ -153,7 +154,10 @@ export function sandboxItems(
 
 async function makeCgroup(op: Op, rt: RuntimeContext, meta: SandboxMeta, items: readonly LedgerItem[]): Promise<void> {
   for (const { key } of items.filter((item) => item.kind === 'cgroup')) {
-    await rt.cgroups.create(op, key, limitsOf(meta.config.linux?.resources));
+    const limits = limitsOf(meta.config.linux?.resources);
+    // An earlier sandbox of the same pod may be letting go of it.
+    await inCgroupLane(rt.lanes, key, (laneOp) => rt.cgroups.create(laneOp, key, limits));
+    op.signal.throwIfAborted();
     await rt.faults.reach('run-sandbox/cgroup-made');
   }
 }

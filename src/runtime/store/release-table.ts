@@ -1,7 +1,9 @@
 import { rmdir, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
 import { errnoOf } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
+import type { Lanes } from '../../lib/lane.ts';
 import type { Ledger, LedgerEntry, Releaser, Releasers } from '../../lib/ledger.ts';
 import type {
   CgroupTree,
@@ -26,6 +28,17 @@ export interface ReleaseDeps {
   readonly mounts: MountPoints;
   readonly cgroups: CgroupTree;
   readonly trees: TreeRemover;
+  readonly lanes: Lanes;
+}
+
+const CGROUP_TIMEOUT_MS = 60_000;
+
+/**
+ * Making and taking away a pod's cgroup, one after the other: two sandboxes of one pod have the same one, and while the earlier one is
+ * rolled back the next may be made already.
+ */
+export function inCgroupLane(lanes: Lanes, path: string, run: (op: Op) => Promise<void>): Promise<void> {
+  return lanes.enqueue(`cgroup ${path}`, { name: 'the cgroup of a pod', timeoutMs: CGROUP_TIMEOUT_MS, run });
 }
 
 const KINDS = ['task', 'rootfs', 'bundle', 'snapshot', 'cni', 'pin', 'tmpfs', 'directory', 'cgroup'] as const;
@@ -37,7 +50,7 @@ type ReleaseKind = (typeof KINDS)[number];
  */
 export function releaseTable(deps: ReleaseDeps): Record<ReleaseKind, Releaser> {
   return {
-    cgroup: (op, entry) => releaseCgroup(op, deps, entry),
+    cgroup: (_op, entry) => inCgroupLane(deps.lanes, entry.key, (op) => releaseCgroup(op, deps, entry)),
     directory: (op, entry) => releaseFolder(op, deps, entry),
     bundle: (op, entry) => releaseFolder(op, deps, entry),
     tmpfs: (op, entry) => deps.mounts.unmount(op, entry.key),
@@ -63,8 +76,6 @@ function rootOf(entry: LedgerEntry): string {
   const root = entry.data['root'];
   return typeof root === 'string' ? root : dirname(entry.key);
 }
-
-type Op = Parameters<Releasers[string]>[0];
 
 async function releaseCgroup(op: Op, { cgroups, sandboxes, ledger }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
   // A pod that was given a new sandbox has two for a while: whoever leaves last takes the group away.
