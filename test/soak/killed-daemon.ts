@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connectCri, type CriConnection } from '../../src/cri/client.ts';
 import type { Op } from '../../src/lib/abort.ts';
+import { messageOf } from '../../src/lib/errors.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import type { TempRoot } from '../support/temp-root.ts';
 import type { Random } from './random.ts';
@@ -80,14 +81,11 @@ export class KilledDaemon implements AsyncDisposable {
   async #answers(connection: CriConnection, life: number): Promise<void> {
     const endMs = performance.now() + SERVES_WITHIN_MS;
     for (;;) {
-      const error: unknown = await connection.runtime.version(op, { version: '' }).then(
-        () => undefined,
-        (reason: unknown) => reason ?? 'no answer',
-      );
+      const error = await connection.runtime.version(op, { version: '' }).then(() => undefined, messageOf);
       if (error === undefined) return;
       // Killed before it answered: the next one fulfils the promise.
       if (this.#life !== life) return await new Promise<never>(() => undefined);
-      if (performance.now() > endMs) throw new Error(`gantryd does not serve: ${String(error)}`);
+      if (performance.now() > endMs) throw new Error(`gantryd does not serve: ${error}`);
       await sleep(20);
     }
   }
@@ -121,7 +119,7 @@ export class KilledDaemon implements AsyncDisposable {
       if (random.chance(0.8)) await this.serving();
       const restMs = random.chance(0.8) ? random.between(1_000, 6_000) : random.between(0, 1_500);
       await sleep(restMs, undefined, { signal: enough }).catch(() => undefined);
-      if (enough.aborted) break;
+      if (isOver(enough)) break;
       if (random.chance(0.7)) {
         await Promise.race([this.#nextChange.promise, sleep(LONGEST_WAIT_MS)]);
         await sleep(random.pick([random.between(0, 30), random.between(0, 150), random.between(0, 600)]));
@@ -141,4 +139,9 @@ export class KilledDaemon implements AsyncDisposable {
     this.#life++;
     await this.#end();
   }
+}
+
+/** Asked anew: it may have fired while we waited. */
+function isOver(signal: AbortSignal): boolean {
+  return signal.aborted;
 }

@@ -6,16 +6,17 @@ export interface LogLines {
 /** The lines of a log in CRI's format, with what was cut put together; a last line without its end counts as well. */
 export function linesOf(log: string): LogLines {
   const lines: Record<string, string[]> = { stdout: [], stderr: [] };
-  const parts: Record<string, string> = {};
+  const parts = new Map<string, string>();
   for (const row of log.split('\n')) {
     const [, stream, tag, text = ''] = /^\S+ (stdout|stderr) ([PF])(?: (.*))?$/.exec(row) ?? [];
     if (stream === undefined) continue;
-    parts[stream] = `${parts[stream] ?? ''}${text}`;
+    const line = `${parts.get(stream) ?? ''}${text}`;
+    parts.set(stream, line);
     if (tag === 'P') continue;
-    lines[stream]?.push(parts[stream]);
-    delete parts[stream];
+    lines[stream]?.push(line);
+    parts.delete(stream);
   }
-  for (const [stream, text] of Object.entries(parts)) lines[stream]?.push(text);
+  for (const [stream, text] of parts) lines[stream]?.push(text);
   return { stdout: lines['stdout'] ?? [], stderr: lines['stderr'] ?? [] };
 }
 
