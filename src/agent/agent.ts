@@ -260,7 +260,7 @@ function blockedWork(blocked: readonly BlockedVolume[], podUid: string): Pending
     .filter((volume) => volume.podUid === podUid)
     .map(({ name, message, sinceWallMs, attempts }) => ({
       what: `volume ${name}`,
-      message: `its teardown is blocked: ${message}`,
+      message: `volume ${name}: its teardown is blocked: ${message}`,
       since: rfc3339(sinceWallMs),
       attempts,
     }));

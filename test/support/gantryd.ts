@@ -244,6 +244,17 @@ export class Gantryd implements AsyncDisposable {
     );
   }
 
+  /** Ends by force whatever pods there are: for after a test, so that one that has failed does not spoil the next. */
+  async endPods(): Promise<void> {
+    if (this.#api === undefined) return;
+    const { items } = await this.api.kube.list(op, 'pods');
+    for (const { metadata } of items) {
+      const key = { name: metadata.name, namespace: metadata.namespace };
+      await answers(this.api.kube.delete(op, 'pods', key, { gracePeriodSeconds: 0 }));
+      await this.gone(metadata.name);
+    }
+  }
+
   /** Of one pod, oldest first. */
   async eventsOf(name: string): Promise<Event[]> {
     const fieldSelector = `involvedObject.name=${name}`;

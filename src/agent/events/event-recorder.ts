@@ -17,6 +17,7 @@ export type EventReason =
   | 'Killing'
   | 'BackOff'
   | 'Failed'
+  | 'ErrImageNeverPull'
   | 'FailedMount'
   | 'FailedCreatePodSandBox'
   | 'FailedKillPod'

@@ -132,7 +132,8 @@ export class ImagePuller {
       job.retryAtMs = nowMs + backoffDelayMs(CRASH_BACKOFF, job.failures);
       const message =
         reason === 'ErrImageNeverPull' ? messageOf(error) : `Failed to pull image "${job.image}": ${messageOf(error)}`;
-      this.#tell(want, 'image.failed', message, { type: 'Warning', reason: 'Failed' }, { outcome: 'failed' });
+      const event = { type: 'Warning', reason: reason === 'ErrImageNeverPull' ? reason : 'Failed' } as const;
+      this.#tell(want, 'image.failed', message, event, { outcome: 'failed' });
     }
     this.#deps.wake(want.pod.uid);
   }
@@ -197,7 +198,7 @@ export class ImagePuller {
     { pod, container }: ImageWant,
     what: string,
     message: string,
-    event: { type: 'Normal' | 'Warning'; reason: 'Pulling' | 'Pulled' | 'Failed' | 'BackOff' },
+    event: { type: 'Normal' | 'Warning'; reason: 'Pulling' | 'Pulled' | 'Failed' | 'ErrImageNeverPull' | 'BackOff' },
     more: { outcome?: 'ok' | 'failed'; durationMs?: number; data?: Record<string, unknown> } = {},
   ): void {
     const why = `pull policy ${container.imagePullPolicy ?? 'IfNotPresent'}`;

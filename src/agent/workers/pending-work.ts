@@ -18,7 +18,7 @@ export interface PendingInput {
 /** What a pod's worker has not finished, in words for `explain`. */
 export function pendingWork(input: PendingInput): PendingWork[] {
   const { phase, killer, lastError } = input;
-  return [
+  const work: PendingWork[] = [
     ...(phase === 'syncing' ? starting(input) : []),
     ...(phase === 'terminating' ? ending(input) : []),
     ...(killer?.problems() ?? []).map(({ container, message, attempts }) => ({
@@ -38,6 +38,8 @@ export function pendingWork(input: PendingInput): PendingWork[] {
           },
         ]),
   ];
+  // The message is shown alone.
+  return work.map((one) => ({ ...one, message: `${one.what}: ${one.message}` }));
 }
 
 function starting({ waiting, waitingVolumes }: PendingInput): PendingWork[] {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
-import { after, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe, test } from 'node:test';
 import { ContainerState } from '../../../src/cri/gen/api.ts';
 import { isAlive, processIdentity, type ProcessKey } from '../../../src/linux/procfs.ts';
 import { eventually, freePort, Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
@@ -21,6 +21,7 @@ describe('a daemon that ends, by SIGKILL or SIGTERM, and the one after it', { sk
     daemon = await Gantryd.withImage();
     leaks = await LeakCheck.begin(daemon.root.leakRoots([{ path: daemon.root.logRoot }]));
   });
+  afterEach(() => daemon.endPods());
   after(async () => {
     await daemon[Symbol.asyncDispose]();
   });
