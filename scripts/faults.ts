@@ -2,8 +2,8 @@
  * Kills the runtime with SIGKILL at every fault point, one after the other, starts it again, lets a client finish what it was
  * at, and looks whether all is as if nothing had happened: state, exit codes, log lines, nothing left on the host. Needs root.
  *
- * usage: npm run test:faults -- [--only=TEXT] [--every=N [--from=K]] [--once] [--rooms=N] [--write]
- *   --only    the points whose name contains TEXT
+ * usage: npm run test:faults -- [--only=PATTERN] [--every=N [--from=K]] [--once] [--rooms=N] [--write]
+ *   --only    the points whose name the regular expression finds
  *   --every   each N-th case, beginning with the K-th (default 1st)
  *   --once    without the variant that kills the recovery, too
  *   --rooms   so many side by side, each a daemon with places of its own (default 2)
@@ -33,9 +33,8 @@ if (process.getuid?.() !== 0) {
   console.error('the fault tests need root');
   process.exit(1);
 }
-const cases = ALL_CASES.filter(
-  ({ point, variant }) => point.includes(values.only) && !(values.once && variant === 'again'),
-)
+const only = new RegExp(values.only);
+const cases = ALL_CASES.filter(({ point, variant }) => only.test(point) && !(values.once && variant === 'again'))
   // The first of each N beginning with the K-th.
   .filter((_, i) => i % Number(values.every) === Number(values.from) - 1);
 const outcomes = await runCases(cases, Number(values.rooms), (outcome) => {

@@ -46,6 +46,9 @@ const RECOVERIES: readonly FaultPoint[] = [
   'recovery/images-swept',
 ];
 
+/** So that the client repeats its call before recovery has come to the container. */
+const SLOW_RECOVERY = Array.from({ length: 3 }, () => 'recovery/container-looked:delay=500').join(',');
+
 export const ALL_CASES: readonly FaultCase[] = ALL_POINTS.flatMap((point, index) => casesOf(point, index));
 
 function casesOf(point: FaultPoint, index: number): FaultCase[] {
@@ -67,7 +70,7 @@ function casesOf(point: FaultPoint, index: number): FaultCase[] {
   const plan = failure === undefined ? point : `${failure},${point}`;
   const recovery = RECOVERIES[index % RECOVERIES.length] ?? 'recovery/opened';
   return [
-    { ...base, variant: 'once', plans: [plan], neededKills: 1 },
+    { ...base, variant: 'once', plans: verb === 'start-container' ? [plan, SLOW_RECOVERY] : [plan], neededKills: 1 },
     { ...base, variant: 'again', plans: [plan, recovery], neededKills: 2 },
   ];
 }

@@ -5,7 +5,8 @@ import { isKind, messageOf } from '../../src/lib/errors.ts';
 import type { Places } from '../integration/runtime/runtime-fixture.ts';
 import type { TempRoot } from '../support/temp-root.ts';
 
-const PROGRAM = new URL('./daemon.ts', import.meta.url).pathname;
+const LAUNCH = new URL('../../bin/launch', import.meta.url).pathname;
+const PROGRAM = 'test/faults/daemon.ts';
 /** Between the end of a connection and the news of the process's end. */
 const NEWS_OF_DEATH_MS = 2_000;
 const ASK_AGAIN_MS = 100;
@@ -29,6 +30,7 @@ export class FaultDaemon implements AsyncDisposable {
   #running: Promise<Running> | undefined;
   /** How many of the plans have killed their daemon. */
   #kills = 0;
+  #closed = false;
 
   /** `between` is called after each kill, while no daemon runs. */
   constructor(root: TempRoot, between: () => Promise<void> = () => Promise.resolve()) {
@@ -72,7 +74,9 @@ export class FaultDaemon implements AsyncDisposable {
     await running.exited;
   }
 
+  /** Whoever still asks gets an error. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#closed = true;
     await this.kill();
   }
 
@@ -88,7 +92,8 @@ export class FaultDaemon implements AsyncDisposable {
 
   async #start(): Promise<Running> {
     for (;;) {
-      const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', PROGRAM], {
+      if (this.#closed) throw new Error('this daemon is not started any more');
+      const child = spawn(LAUNCH, [PROGRAM], {
         env: {
           ...process.env,
           UV_THREADPOOL_SIZE: '16',

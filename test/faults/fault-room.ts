@@ -82,7 +82,7 @@ export class FaultRoom implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#daemon.kill();
+    await this.#daemon[Symbol.asyncDispose]();
     await this.#registry[Symbol.asyncDispose]();
     await this.#root[Symbol.asyncDispose]();
   }
@@ -104,7 +104,7 @@ export class FaultRoom implements AsyncDisposable {
 
   async #whileDead(): Promise<void> {
     if (!this.#orphan) return;
-    await mkdir(join(this.#root.data, 'sandboxes', randomBytes(32).toString('hex')), { recursive: true });
+    await mkdir(join(this.#root.state, 'sandboxes', randomBytes(32).toString('hex')), { recursive: true });
   }
 }
 
