@@ -35,7 +35,12 @@ export async function startContainer(
   if (id === undefined || record === undefined || record.status.state.kind === 'creating') {
     throw notFound(`container ${containerId} not found`);
   }
-  const run = (laneOp: Op): Promise<void> => startInLane(laneOp, rt, id);
+  // By an earlier process, whose caller repeats its call now: recovery, before us in the lane, may finish that start.
+  const wasCutShort = record.status.start !== undefined;
+  const run = async (laneOp: Op): Promise<void> => {
+    if (wasCutShort && hasStarted(rt.containers.must(id).status)) return;
+    await startInLane(laneOp, rt, id);
+  };
   const started = rt.starts.run(id, () =>
     rt.lanes.enqueue(id, { name: 'start the container', timeoutMs: START_TIMEOUT_MS, run }),
   );
