@@ -68,3 +68,17 @@ test('a checkout that is not set up says how', async (t) => {
   await cp(BIN, join(dir, 'gantry/bin'), { recursive: true });
   assert.match(launched(join(dir, 'gantry/bin/gantry')).stderr, /not set up yet .* run 'npm start'/);
 });
+
+test('in a checkout what the stripping of types made is kept, and its WebAssembly is not optimized', async (t) => {
+  const dir = await layOut(t, 'gantry', 'gantry/node_modules');
+  await mkdir(join(dir, 'gantry/src/cli'), { recursive: true });
+  await writeFile(join(dir, 'gantry/src/cli/main.ts'), '');
+  const node = join(dir, 'gantry/node_modules', NODE);
+  await writeFile(node, '#!/bin/sh\nprintf "%s\\n" "$NODE_COMPILE_CACHE" "$@"\n');
+  const env = { ...process.env };
+  delete env['NODE_COMPILE_CACHE'];
+  const { stdout } = spawnSync(join(dir, 'gantry/bin/gantry'), ['version'], { encoding: 'utf8', env });
+  const [cache, ...argv] = stdout.trimEnd().split('\n');
+  assert.equal(cache, join(dir, 'gantry/node_modules/.cache/gantry'));
+  assert.deepEqual(argv.slice(-3), ['--liftoff-only', join(dir, 'gantry/src/cli/main.ts'), 'version']);
+});

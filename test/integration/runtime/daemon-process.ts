@@ -5,7 +5,8 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import type { TempRoot } from '../../support/temp-root.ts';
 import type { Places } from './runtime-fixture.ts';
 
-const PROGRAM = new URL('./daemon.ts', import.meta.url).pathname;
+const LAUNCH = new URL('../../../bin/launch', import.meta.url).pathname;
+const PROGRAM = 'test/integration/runtime/daemon.ts';
 
 /** A runtime in a process of its own, so that it can be killed as a daemon is. */
 export class DaemonProcess implements AsyncDisposable {
@@ -26,7 +27,7 @@ export class DaemonProcess implements AsyncDisposable {
   async start(): Promise<void> {
     const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = this.#root;
     const places: Places = { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket };
-    const child = spawn(process.execPath, [PROGRAM], {
+    const child = spawn(LAUNCH, [PROGRAM], {
       env: { ...process.env, PLACES: JSON.stringify(places) },
       stdio: ['ignore', 'pipe', 'inherit'],
     });

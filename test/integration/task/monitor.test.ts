@@ -8,6 +8,8 @@ import { canceled, isKind } from '../../../src/lib/errors.ts';
 import type { Task } from '../../../src/runtime/task/task.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
 
+const LAUNCH = new URL('../../../bin/launch', import.meta.url).pathname;
+
 interface Elsewhere {
   readonly maker: ChildProcess;
   readonly task: Task;
@@ -25,8 +27,9 @@ async function makeElsewhere(
   });
   const input = join(fixture.dir, 'request.json');
   await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
-  const program = new URL('./make-and-wait.ts', import.meta.url).pathname;
-  const maker = spawn(process.execPath, [program, input, ...exec], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const maker = spawn(LAUNCH, ['test/integration/task/make-and-wait.ts', input, ...exec], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
   const [line] = (await once(maker.stdout, 'data')) as [Buffer];
   const task = JSON.parse(line.toString('utf8')) as Task;
   fixture.tasks.push(task);
