@@ -216,6 +216,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     sandboxNames: new NameReservations<string>('sandbox'),
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
+    adopted: new Set(),
     ledger,
     releasers: { ...withFaults(releaseTable({ ...parts, ledger, sandboxes, lanes }), faults), ...networks.releasers },
     lanes,

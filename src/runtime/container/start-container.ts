@@ -13,7 +13,7 @@ import type { SandboxRecord } from '../store/sandbox-record.ts';
 import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
-import { canStart, describe, hasStarted, transition } from './state.ts';
+import { canStart, describe, transition } from './state.ts';
 import { subjectOf } from './subject.ts';
 
 /** The OCI runtime's create takes 20 ms, and minutes on a machine that swaps. */
@@ -35,12 +35,7 @@ export async function startContainer(
   if (id === undefined || record === undefined || record.status.state.kind === 'creating') {
     throw notFound(`container ${containerId} not found`);
   }
-  // By an earlier process, whose caller repeats its call now: recovery, before us in the lane, may finish that start.
-  const wasCutShort = record.status.start !== undefined;
-  const run = async (laneOp: Op): Promise<void> => {
-    if (wasCutShort && hasStarted(rt.containers.must(id).status)) return;
-    await startInLane(laneOp, rt, id);
-  };
+  const run = (laneOp: Op): Promise<void> => startInLane(laneOp, rt, id);
   const started = rt.starts.run(id, () =>
     rt.lanes.enqueue(id, { name: 'start the container', timeoutMs: START_TIMEOUT_MS, run }),
   );
@@ -49,6 +44,8 @@ export async function startContainer(
 }
 
 async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void> {
+  // Asked of an earlier process, and done meanwhile.
+  if (rt.adopted.delete(id)) return;
   const { meta, status } = rt.containers.must(id);
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);

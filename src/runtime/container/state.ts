@@ -117,12 +117,6 @@ export function canStart(status: ContainerStatus): boolean {
   return status.state.kind === 'created' && status.start === undefined && status.removing === undefined;
 }
 
-/** Whether its command was let run, now or ever. */
-export function hasStarted({ state }: ContainerStatus): boolean {
-  if (state.kind === 'exited') return state.cause.kind === 'ended';
-  return state.kind === 'running' || state.kind === 'unknown';
-}
-
 /** Whether there may be a process: running, out of sight, or on its way. */
 export function mayHaveProcess(status: ContainerStatus): boolean {
   return status.state.kind === 'running' || status.state.kind === 'unknown' || status.start !== undefined;
