@@ -35,6 +35,8 @@ if (process.getuid?.() !== 0) {
   console.error('soak: containers need root: run it as root');
   process.exit(2);
 }
+const interrupted = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
 const seed = count('seed');
 const began = performance.now();
 console.log(`seed ${seed}`);
@@ -45,6 +47,7 @@ const { table, violations, kept } = await runSoak({
   kills: count('kills'),
   seconds: count('seconds'),
   keep: values.keep,
+  signal: interrupted.signal,
   progress: (line) => console.log(`${((performance.now() - began) / 1000).toFixed(0).padStart(5)} s  ${line}`),
 });
 console.log(`\n${table.join('\n')}`);

@@ -65,6 +65,8 @@ export class KilledDaemon implements AsyncDisposable {
     const child = spawn(DAEMON, [...this.#root.flags(), '--runtime-only', ...level], {
       stdio: ['ignore', log.fd, log.fd],
       cwd: '/',
+      // A group of its own: Ctrl-C is for the soak, which ends it itself.
+      detached: true,
     });
     await log.close();
     this.#child = child;

@@ -22,6 +22,8 @@ export interface SoakOptions {
   readonly seconds: number;
   /** Leaves everything as it is when something was wrong. */
   readonly keep?: boolean;
+  /** Ends it early: what runs is finished. */
+  readonly signal?: AbortSignal;
   progress?(line: string): void;
 }
 
@@ -56,7 +58,11 @@ export async function runSoak(options: SoakOptions): Promise<SoakOutcome> {
     const beganMs = performance.now();
     const over = (): boolean => {
       const late = performance.now() - beganMs > options.seconds * 1000;
-      return late || (tally.containers >= options.containers && daemon.kills >= options.kills);
+      return (
+        late ||
+        options.signal?.aborted === true ||
+        (tally.containers >= options.containers && daemon.kills >= options.kills)
+      );
     };
     const enough = new AbortController();
     const killing = daemon.killAgainAndAgain(random.fork(), enough.signal);
@@ -76,6 +82,7 @@ export async function runSoak(options: SoakOptions): Promise<SoakOutcome> {
     };
     const lanes = Promise.all(Array.from({ length: options.parallel }, lane));
     const timer = setTimeout(() => enough.abort(), options.seconds * 1000);
+    options.signal?.addEventListener('abort', () => enough.abort());
     await Promise.race([lanes, killing]);
     await lanes;
     clearTimeout(timer);
