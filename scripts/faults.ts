@@ -2,19 +2,20 @@
  * Kills the runtime with SIGKILL at every fault point, one after the other, starts it again, lets a client finish what it was
  * at, and looks whether all is as if nothing had happened: state, exit codes, log lines, nothing left on the host. Needs root.
  *
- * usage: npm run test:faults -- [--only=PATTERN] [--every=N [--from=K]] [--once] [--rooms=N] [--write]
+ * usage: npm run test:faults -- [--only=PATTERN] [--every=N [--from=K]] [--once | --again] [--rooms=N] [--write]
  *   --only    the points whose name the regular expression finds
  *   --every   each N-th case, beginning with the K-th (default 1st)
  *   --once    without the variant that kills the recovery, too
+ *   --again   only that variant
  *   --rooms   so many side by side, each a daemon with places of its own (default 2)
- *   --write   keep the table in docs/faults.md
+ *   --write   keep the outcomes in docs/faults.md, beside what is there of other runs
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ALL_CASES } from '../test/faults/cases.ts';
-import { describeOutcome, replaceTable, tableOf } from '../test/faults/report.ts';
+import { describeOutcome, tableOf, updateTable } from '../test/faults/report.ts';
 import { runCases } from '../test/faults/run-cases.ts';
 
 const DOCUMENT = join(dirname(dirname(fileURLToPath(import.meta.url))), 'docs/faults.md');
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     every: { type: 'string', default: '1' },
     from: { type: 'string', default: '1' },
     once: { type: 'boolean', default: false },
+    again: { type: 'boolean', default: false },
     rooms: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
   },
@@ -34,15 +36,16 @@ if (process.getuid?.() !== 0) {
   process.exit(1);
 }
 const only = new RegExp(values.only);
-const cases = ALL_CASES.filter(({ point, variant }) => only.test(point) && !(values.once && variant === 'again'))
+const cases = ALL_CASES.filter(
+  ({ point, variant }) => only.test(point) && !(variant === 'again' ? values.once : values.again),
+)
   // The first of each N beginning with the K-th.
   .filter((_, i) => i % Number(values.every) === Number(values.from) - 1);
 const outcomes = await runCases(cases, Number(values.rooms), (outcome) => {
   console.log(describeOutcome(outcome));
 });
-const table = tableOf(outcomes);
-console.log(`\n${table}`);
-if (values.write) await writeFile(DOCUMENT, replaceTable(await readFile(DOCUMENT, 'utf8'), table));
+console.log(`\n${tableOf(outcomes)}`);
+if (values.write) await writeFile(DOCUMENT, updateTable(await readFile(DOCUMENT, 'utf8'), outcomes));
 const failed = outcomes.filter(({ failure }) => failure !== undefined).length;
 console.log(`${String(outcomes.length - failed)} passed, ${String(failed)} failed`);
 process.exit(failed > 0 || outcomes.length === 0 ? 1 : 0);
