@@ -32,30 +32,57 @@ if [ "$as_root" = no ] && [ "$purpose" = start ]; then
 fi
 
 packages="crun runc conmon containernetworking-plugins iptables iproute2 catatonit busybox libatomic1 golang-github-containers-common"
+
+# Whether a package is there; on a distribution without dpkg, whether what Gantry uses of it is.
+installed() {
+	if command -v dpkg-query >/dev/null 2>&1; then
+		case $1 in
+			# Debian's busybox and busybox-static stand in for each other.
+			busybox) names="busybox busybox-static" ;;
+			*) names=$1 ;;
+		esac
+		# shellcheck disable=SC2086 # a list of names
+		dpkg-query -W -f '${Status}\n' $names 2>/dev/null | grep -q 'ok installed'
+		return
+	fi
+	case $1 in
+		containernetworking-plugins) [ -x /opt/cni/bin/bridge ] || [ -x /usr/lib/cni/bridge ] ;;
+		iproute2) command -v ip >/dev/null 2>&1 ;;
+		libatomic1) ldconfig -p 2>/dev/null | grep -q 'libatomic\.so\.1' ;;
+		golang-github-containers-common) [ -f /usr/share/containers/seccomp.json ] ;;
+		*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+# The v1 controllers and where they are mounted, one a line, or the whole of v2's.
+cgroup_controllers() {
+	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+		tr ' ' '\n' </sys/fs/cgroup/cgroup.controllers
+	else
+		awk '$3 == "cgroup" { print $4 }' /proc/mounts | tr ',' '\n'
+	fi
+}
+
 missing=
 if [ "$as_root" = yes ]; then
-	# shellcheck disable=SC2013 # one word per line is what is wanted
 	grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null || true
 	grep -qw overlay /proc/filesystems ||
 		fail "this kernel has no overlayfs: load it (modprobe overlay) or boot a kernel that has it"
-	if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
-		for controller in memory pids; do
-			grep -qw "$controller" /sys/fs/cgroup/cgroup.controllers ||
-				fail "cgroup v2 lacks the $controller controller: boot with cgroup_enable=$controller, or give it to this container"
-		done
-	else
-		for controller in memory pids; do
-			[ -d "/sys/fs/cgroup/$controller" ] ||
-				fail "no usable cgroups: /sys/fs/cgroup has neither cgroup v2 nor the v1 controller $controller mounted"
-		done
+	awk '$3 ~ /^cgroup2?$/ { found = 1 } END { exit !found }' /proc/mounts ||
+		fail "no usable cgroups: nothing is mounted on /sys/fs/cgroup (mount -t cgroup2 none /sys/fs/cgroup)"
+	for controller in cpu memory pids; do
+		cgroup_controllers | grep -qx "$controller" ||
+			fail "no usable cgroups: the $controller controller is missing: boot with cgroup_enable=$controller, or give it to this container"
+	done
+	awk '$3 ~ /^cgroup2?$/ && $4 ~ /(^|,)ro(,|$)/ { found = 1 } END { exit !found }' /proc/mounts &&
+		fail "no usable cgroups: they are mounted read-only (is this a container? It needs them writable)"
+	# 1F90 is 8080, 0A is LISTEN. Later than this the runtime looks, when it makes the pod.
+	if [ "$purpose" = start ] && [ ! -e /run/gantry/api.sock ] &&
+		cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qE '^ *[0-9]+: [0-9A-F]+:1F90 [0-9A-F]+:0000 0A '; then
+		fail "port 8080 of this machine, which the example serves its page on, is taken (ss -ltnp 'sport = 8080' says by whom): end that first"
 	fi
 	for package in $packages; do
-		# Debian's busybox and busybox-static stand in for each other.
-		case $package in
-			busybox) dpkg-query -W -f '${Status}\n' busybox busybox-static 2>/dev/null | grep -q 'ok installed' && continue ;;
-			*) dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q 'ok installed' && continue ;;
-		esac
-		missing="$missing $package"
+		installed "$package" || missing="$missing $package"
 	done
 	[ -z "$missing" ] || command -v apt-get >/dev/null 2>&1 ||
 		fail "apt-get is missing, so these have to be installed by hand first:$missing"
