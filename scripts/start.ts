@@ -19,7 +19,7 @@ const DAEMON_LOG = '/var/log/gantry/gantryd.log';
 const IMAGE = 'localhost/gantry/busybox:1';
 const EXAMPLE = join(root, 'examples/hello.yaml');
 const PAGE = 'http://127.0.0.1:8080/';
-const DAEMON_START_LIMIT_MS = 120_000;
+const DAEMON_START_LIMIT_MS = 600_000;
 
 function fail(message: string): never {
   console.error(`gantry: ${message}`);
@@ -35,12 +35,12 @@ interface Answer {
 
 function request(options: { socketPath?: string; url: string }): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const req = get(options.url, { socketPath: options.socketPath, timeout: 10_000, agent: false }, (res) => {
+    const req = get(options.url, { socketPath: options.socketPath, timeout: 60_000, agent: false }, (res) => {
       let body = '';
       res.setEncoding('utf8').on('data', (chunk: string) => (body += chunk));
       res.on('end', () => resolve({ status: res.statusCode ?? 0, body }));
     });
-    req.on('timeout', () => req.destroy(new Error('no answer within 10 s')));
+    req.on('timeout', () => req.destroy(new Error('no answer within a minute')));
     req.on('error', reject);
   });
 }
@@ -108,7 +108,7 @@ async function removeDirectory(directory: string): Promise<void> {
 async function showPage(): Promise<void> {
   const began = performance.now();
   let lastError = '';
-  while (performance.now() - began < 30_000) {
+  while (performance.now() - began < 120_000) {
     try {
       const { status, body } = await request({ url: PAGE });
       if (status === 200) {
@@ -126,7 +126,7 @@ async function showPage(): Promise<void> {
 
 await ensureDaemon();
 await ensureImage();
-cli(['apply', '-f', EXAMPLE, '--wait', '--timeout', '180s']);
+cli(['apply', '-f', EXAMPLE, '--wait', '--timeout', '600s']);
 await showPage();
 console.log('\n$ gantry get pods -o wide');
 cli(['get', 'pods', '-o', 'wide']);

@@ -1,6 +1,6 @@
 /** `npm stop`: ends the pods within their grace periods, then gantryd itself. */
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +8,8 @@ import { fileURLToPath } from 'node:url';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const API_SOCKET = '/run/gantry/api.sock';
 const PID_FILE = '/run/gantry/gantryd.pid';
-const END_LIMIT_MS = 60_000;
+const CONTAINERS = '/run/gantry/containers';
+const END_LIMIT_MS = 300_000;
 
 function fail(message: string): never {
   console.error(`gantry: ${message}`);
@@ -17,7 +18,7 @@ function fail(message: string): never {
 
 const answers = (): Promise<boolean> =>
   new Promise((resolve) => {
-    const req = get('http://localhost/healthz', { socketPath: API_SOCKET, timeout: 5_000, agent: false }, (res) => {
+    const req = get('http://localhost/healthz', { socketPath: API_SOCKET, timeout: 60_000, agent: false }, (res) => {
       res.resume();
       resolve(res.statusCode === 200);
     });
@@ -37,10 +38,21 @@ function daemonPid(): number | undefined {
   }
 }
 
+/** Containers outlive the daemon; only a daemon can end them. */
+function containersLeft(): number {
+  try {
+    return readdirSync(CONTAINERS).length;
+  } catch {
+    return 0;
+  }
+}
+
 if (process.getuid?.() !== 0) fail('root is needed: try again as root (sudo npm stop)');
 if (!(await answers())) {
   const pid = daemonPid();
   if (pid === undefined) {
+    if (containersLeft() > 0)
+      fail("gantryd is not running, but its containers are there: 'npm start' finds them again, then 'npm stop' ends them");
     console.log('gantry: gantryd is not running');
     process.exit(0);
   }
