@@ -52,7 +52,9 @@ if (!(await answers())) {
   const pid = daemonPid();
   if (pid === undefined) {
     if (containersLeft() > 0)
-      fail("gantryd is not running, but its containers are there: 'npm start' finds them again, then 'npm stop' ends them");
+      fail(
+        "gantryd is not running, but its containers are there: 'npm start' finds them again, then 'npm stop' ends them",
+      );
     console.log('gantry: gantryd is not running');
     process.exit(0);
   }
