@@ -15,6 +15,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ALL_CASES } from '../test/faults/cases.ts';
+import type { Outcome } from '../test/faults/fault-room.ts';
 import { describeOutcome, tableOf, updateTable } from '../test/faults/report.ts';
 import { runCases } from '../test/faults/run-cases.ts';
 
@@ -41,9 +42,17 @@ const cases = ALL_CASES.filter(
 )
   // The first of each N beginning with the K-th.
   .filter((_, i) => i % Number(values.every) === Number(values.from) - 1);
-const outcomes = await runCases(cases, Number(values.rooms), (outcome) => {
+const interrupt = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    console.log('finishing what was begun, to leave nothing behind');
+    interrupt.abort();
+  });
+}
+const tell = (outcome: Outcome): void => {
   console.log(describeOutcome(outcome));
-});
+};
+const outcomes = await runCases(cases, Number(values.rooms), tell, interrupt.signal);
 console.log(`\n${tableOf(outcomes)}`);
 if (values.write) await writeFile(DOCUMENT, updateTable(await readFile(DOCUMENT, 'utf8'), outcomes));
 const failed = outcomes.filter(({ failure }) => failure !== undefined).length;

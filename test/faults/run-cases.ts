@@ -1,18 +1,22 @@
 import type { FaultCase } from './cases.ts';
 import { FaultRoom, type Outcome } from './fault-room.ts';
 
-/** Runs the cases in so many rooms side by side. A room in which one failed is not used again. */
+/**
+ * Runs the cases in so many rooms side by side. A room in which one failed is not used again. When
+ * `signal` fires those that run are finished and no more are begun.
+ */
 export async function runCases(
   cases: readonly FaultCase[],
   rooms: number,
   tell: (outcome: Outcome) => void = () => undefined,
+  signal?: AbortSignal,
 ): Promise<Outcome[]> {
   const left = [...cases];
   const outcomes: Outcome[] = [];
   const work = async (): Promise<void> => {
     let room: FaultRoom | undefined;
     try {
-      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+      for (let next = left.shift(); next !== undefined && signal?.aborted !== true; next = left.shift()) {
         room ??= await FaultRoom.open();
         const outcome = await room.run(next);
         outcomes.push(outcome);
