@@ -32,7 +32,8 @@ function daemonPid(): number | undefined {
     const [pid, startTime] = readFileSync(PID_FILE, 'utf8').trim().split(' ');
     const stat = readFileSync(`/proc/${pid ?? ''}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-    return fields[19] === startTime ? Number(pid) : undefined;
+    // A zombie has ended, whoever should have been told.
+    return fields[0] !== 'Z' && fields[19] === startTime ? Number(pid) : undefined;
   } catch {
     return undefined;
   }
