@@ -60,6 +60,8 @@ async function run(): Promise<void> {
   // What is made here is root's alone unless its mode says otherwise.
   process.umask(0o022);
   const log = createLog(config.logLevel);
+  // Not even a wait at the start keeps a process alive by itself.
+  keepAlive();
   const daemon = await startDaemon(config, systemClock, log, version);
   let ending = false;
   const end = (signal: string): void => {
@@ -79,7 +81,6 @@ async function run(): Promise<void> {
       'unhandled rejection',
     );
   });
-  keepAlive();
 }
 
 try {
