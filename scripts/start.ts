@@ -10,6 +10,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/lib/clock.ts';
 import { silentLog } from '../src/lib/log.ts';
+import { collides, hostListeners } from '../src/runtime/network/host-ports.ts';
 import { makeBusyboxRootfs } from './busybox-rootfs.ts';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -18,7 +19,9 @@ const API_SOCKET = '/run/gantry/api.sock';
 const DAEMON_LOG = '/var/log/gantry/gantryd.log';
 const IMAGE = 'localhost/gantry/busybox:1';
 const EXAMPLE = join(root, 'examples/hello.yaml');
-const PAGE = 'http://127.0.0.1:8080/';
+const EXAMPLE_POD = 'http://localhost/api/v1/namespaces/default/pods/hello';
+const PORT = 8080;
+const PAGE = `http://127.0.0.1:${PORT}/`;
 const DAEMON_START_LIMIT_MS = 600_000;
 
 function fail(message: string): never {
@@ -105,6 +108,14 @@ async function removeDirectory(directory: string): Promise<void> {
   await new SafeRemove({ clock: systemClock }).remove(op, { root: dirname(directory), path: directory });
 }
 
+/** A published port has no listener: whatever listens on it would keep the pod from starting. A pod that is there has it already. */
+async function checkPort(): Promise<void> {
+  if ((await request({ socketPath: API_SOCKET, url: EXAMPLE_POD })).status !== 404) return;
+  const mapping = { protocol: 'tcp', containerPort: PORT, hostPort: PORT } as const;
+  if (!(await hostListeners()).some((listener) => collides(mapping, listener))) return;
+  fail(`port ${PORT} of this machine, which the example serves its page on, is taken: end what listens on it first`);
+}
+
 async function showPage(): Promise<void> {
   const began = performance.now();
   let lastError = '';
@@ -125,6 +136,7 @@ async function showPage(): Promise<void> {
 }
 
 await ensureDaemon();
+await checkPort();
 await ensureImage();
 cli(['apply', '-f', EXAMPLE, '--wait', '--timeout', '600s']);
 await showPage();
