@@ -54,6 +54,7 @@ async function world(t: TestContext): Promise<World> {
       agentId: 'test',
       cgroupParent: '/gantry-test',
       version: '0',
+      hadPod: () => Promise.resolve(false),
       host: { remover, bootId: 'boot-1', memoryBytes: 1 << 30, cpus: 2 },
     });
   const result: World = {

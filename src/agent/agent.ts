@@ -3,6 +3,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { canceled, messageOf } from '../lib/errors.ts';
 import type { Op } from '../lib/abort.ts';
 import { rfc3339, type Clock } from '../lib/clock.ts';
+import type { Examiner } from '../lib/doctor.ts';
 import type { Log } from '../lib/log.ts';
 import type { JournalWriter } from '../journal/journal.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
@@ -12,6 +13,7 @@ import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
 import { HangSafe } from '../linux/hang-safe.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
+import { podFolderExaminer } from './doctor/pod-folders.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
@@ -45,6 +47,8 @@ export interface AgentConfig {
   /** `/gantry`: a pod's cgroup is `pod<uid>` below it. */
   readonly cgroupParent: string;
   readonly version: string;
+  /** Whether there ever was such a pod here: whose logs may be removed by the doctor. */
+  hadPod(podUid: string): Promise<boolean>;
   /** Replaces parts of the machine in tests. */
   readonly host?: Partial<AgentHost>;
 }
@@ -72,6 +76,8 @@ export interface Agent {
   pendingVolumes(): Promise<readonly PendingVolume[]>;
   /** What is not finished of a pod, for `explain`. */
   pendingWork(podUid: string): readonly PendingWork[];
+  /** Looks for what is left of pods in the folders of volumes and logs. */
+  readonly examiner: Examiner;
 }
 
 export interface PendingVolume extends BlockedVolume {
@@ -210,6 +216,16 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
     },
     subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
     pendingVolumes: () => withNames(volumes.blocked(), workers, paths),
+    examiner: podFolderExaminer({
+      paths,
+      clock,
+      kube,
+      remover,
+      volumes,
+      hasWorker: (uid) => workers.podOf(uid) !== undefined,
+      mayTearDown: (uid) => workers.mayTearDown(uid),
+      hadPod: (uid) => config.hadPod(uid),
+    }),
     pendingWork: (uid) => [...workers.pending(uid), ...blockedWork(volumes.blocked(), uid)],
   };
 }

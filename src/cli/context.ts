@@ -1,5 +1,6 @@
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { CriConnection } from '../cri/client.ts';
 import type { ApiConnection } from '../kube/gantry-extensions.ts';
 
 /** Where a command's words go. */
@@ -21,6 +22,10 @@ export interface CliContext {
   readonly cwd: string;
   /** Connects on first use; the same connection afterwards. */
   api(): Promise<ApiConnection>;
+  /** The API's address was given, by flag or environment: then nobody else is asked in its place. */
+  readonly apiWasNamed: boolean;
+  /** The runtime alone, at its usual place unless named; connects on first use. */
+  cri(endpoint?: string): Promise<CriConnection>;
 }
 
 /** What a command ends with: 0, or kubectl's code for the failure. Errors that are thrown become 1. */

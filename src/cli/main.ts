@@ -2,6 +2,7 @@ import { CommanderError } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { canceled } from '../lib/errors.ts';
 import { keepAlive } from '../lib/keep-alive.ts';
+import type { CriConnection } from '../cri/client.ts';
 import { silentLog } from '../lib/log.ts';
 import { connectApi } from '../kube/http/connect.ts';
 import type { ApiConnection } from '../kube/gantry-extensions.ts';
@@ -10,6 +11,7 @@ import { errorText } from './error-text.ts';
 import { createProgram } from './program.ts';
 
 const DEFAULT_API = 'unix:///run/gantry/api.sock';
+const DEFAULT_CRI = 'unix:///run/gantry/gantry.sock';
 
 function outputTo(stream: NodeJS.WriteStream): Output {
   return {
@@ -37,10 +39,22 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const interrupted = new AbortController();
 let connection: Promise<ApiConnection> | undefined;
+let criConnection: Promise<CriConnection> | undefined;
 
 async function end(code: number): Promise<never> {
   await connection?.then((open) => open.close()).catch(() => undefined);
+  await criConnection?.then((open) => open.close()).catch(() => undefined);
   process.exit(code);
+}
+
+async function openCri(endpoint: string): Promise<CriConnection> {
+  // gRPC is not for every command to load.
+  const { connectCri } = await import('../cri/client.ts');
+  return connectCri(endpoint);
+}
+
+function namedApi(): string | undefined {
+  return program.opts<{ api?: string }>().api ?? process.env['GANTRY_API'];
 }
 
 const program = createProgram({
@@ -51,8 +65,9 @@ const program = createProgram({
     err: outputTo(process.stderr),
     readStdin,
     cwd: process.cwd(),
-    api: () =>
-      (connection ??= connectApi(program.opts<{ api?: string }>().api ?? process.env['GANTRY_API'] ?? DEFAULT_API)),
+    api: () => (connection ??= connectApi(namedApi() ?? DEFAULT_API)),
+    apiWasNamed: namedApi() !== undefined,
+    cri: (endpoint = DEFAULT_CRI) => (criConnection ??= openCri(endpoint)),
   }),
   finished: (code) => {
     process.exitCode = code;

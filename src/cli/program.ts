@@ -4,7 +4,7 @@ import { parseFormat } from './output/format.ts';
 import { addImageCommands } from './words/image-commands.ts';
 import { addObjectCommands } from './words/object-commands.ts';
 import { addPodCommands } from './words/pod-commands.ts';
-import type { ProgramHost, Run } from './words/shared-options.ts';
+import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
 
 /**
  * The command line: names, options and help. The commands themselves are loaded when they run, so that
@@ -28,6 +28,24 @@ export function createProgram(host: ProgramHost): Command {
   addObjectCommands(program, host, run);
   addPodCommands(program, host, run);
   addImageCommands(program.command('image').description('images on this machine'), host, run);
+
+  program
+    .command('doctor')
+    .description(
+      'what is left over on this machine without an owner, and what is missing; exit code 1 while there is any',
+    )
+    .option('--fix', "put it right; other runtimes' things are never touched")
+    .option(...RUNTIME_ENDPOINT)
+    .option('-o, --output <format>', "wide (all of others' things), json or yaml")
+    .action((o: { fix?: boolean; runtimeEndpoint?: string; output?: string }) =>
+      run(async () =>
+        (await import('./commands/doctor.ts')).doctor(host.context(), {
+          fix: o.fix === true,
+          format: parseFormat(o.output),
+          ...(o.runtimeEndpoint === undefined ? {} : { runtimeEndpoint: o.runtimeEndpoint }),
+        }),
+      ),
+    );
 
   program
     .command('version')

@@ -4,7 +4,7 @@ import type { Agent } from '../agent/agent.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { GantryExtensions } from '../kube/gantry-extensions.ts';
 import type { Runtime } from '../runtime/main.ts';
-import { explainPod } from './explain-pod.ts';
+import { explainContainer, explainPod } from './explain-pod.ts';
 import { imageSummary, importImage, pullImage } from './image-transfers.ts';
 import { stopByName } from './stop-request.ts';
 
@@ -26,6 +26,13 @@ export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDep
         { journal, kube, inspector: runtime.inspector, pendingOfAgent: (uid) => agent()?.pendingWork(uid) ?? [] },
         request,
       ),
+    explainContainer: (op, request) =>
+      explainContainer(
+        op,
+        { inspector: runtime.inspector, pendingOfAgent: (uid) => agent()?.pendingWork(uid) ?? [] },
+        request,
+      ),
+    doctor: (op, request) => runtime.inspector.doctor(op, request),
     stop: (op, request) =>
       stopByName(op, { runtime: runtime.runtime, kube, stop: (inner, order) => runtime.stop(inner, order) }, request),
     listImages: () => Promise.resolve(images.list().map(imageSummary)),

@@ -1,5 +1,7 @@
 import type { JournalEntry } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
+import type { DoctorReport } from '../lib/doctor.ts';
+import type { ObjectState } from '../lib/object-state.ts';
 import type { KubeClient } from './client.ts';
 
 /**
@@ -51,6 +53,12 @@ export interface ExplainRequest {
   readonly uid?: string;
 }
 
+export interface ExplainContainerRequest {
+  readonly namespace: string;
+  /** A container id or an unambiguous beginning of one, `POD/CONTAINER`, or a container's name if only one pod has it. */
+  readonly container: string;
+}
+
 /** Something that is not finished and is retried. */
 export interface PendingWork {
   readonly what: string;
@@ -59,6 +67,8 @@ export interface PendingWork {
   readonly since?: string;
   readonly attempts?: number;
   readonly lastError?: string;
+  /** RFC 3339: when it is tried again. */
+  readonly nextAttempt?: string;
 }
 
 export interface Explanation {
@@ -66,6 +76,8 @@ export interface Explanation {
   /** Oldest first. */
   readonly entries: readonly JournalEntry[];
   readonly pending: readonly PendingWork[];
+  /** The sandboxes and containers that there are of it, oldest first. */
+  readonly objects: readonly ObjectState[];
 }
 
 export interface ImageSummary {
@@ -125,6 +137,9 @@ export interface StopOutcome {
 
 export interface GantryExtensions {
   explain(op: Op, request: ExplainRequest): Promise<Explanation>;
+  explainContainer(op: Op, request: ExplainContainerRequest): Promise<Explanation>;
+  /** What of this Gantry's is on the machine without an owner, or has one and is missing; with `fix`, puts that right. */
+  doctor(op: Op, request: { readonly fix: boolean }): Promise<DoctorReport>;
   /** Resolves when the container has ended. */
   stop(op: Op, request: StopRequest): Promise<StopOutcome>;
   listImages(op: Op): Promise<readonly ImageSummary[]>;

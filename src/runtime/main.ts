@@ -6,6 +6,7 @@ import type { JournalReader, JournalWriter } from '../journal/journal.ts';
 import { withDeadline, type Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import type { Clock } from '../lib/clock.ts';
+import type { Examiner } from '../lib/doctor.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
 import { Lanes } from '../lib/lane.ts';
@@ -21,6 +22,8 @@ import { taskOf } from './container/state.ts';
 import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
+import { runtimeExaminer } from './doctor/runtime-examiner.ts';
+import { storedParts } from './doctor/stored-parts.ts';
 import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
 import { ExitMonitors } from './events/exit-monitors.ts';
 import { handleCleanup } from './events/handle-cleanup.ts';
@@ -34,6 +37,7 @@ import { createImageService } from './image/image-service.ts';
 import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
 import { createInspector } from './inspector/runtime-inspector.ts';
 import { cgroupTree, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
+import { Iptables } from './network/iptables.ts';
 import { PodNetwork } from './network/pod-network.ts';
 import { prepareInfraRootfs } from './oci/build-infra-spec.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
@@ -61,6 +65,8 @@ export type { RuntimeSettings } from './settings.ts';
 export interface RuntimeDeps {
   /** A container's or an infra process's exit is visible now: a hint for who looks at the runtime from time to time. */
   readonly onExit?: () => void;
+  /** Who else is asked by `gantry doctor`, at that moment: the agent, for pods' folders. */
+  readonly otherExaminers?: () => readonly Examiner[];
   readonly clock: Clock;
   readonly log: Log;
   readonly journal: JournalWriter & JournalReader;
@@ -276,13 +282,27 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       log.error({ error: messageOf(error) }, 'recovery was not finished');
     });
 
+  const examiner = runtimeExaminer({
+    rt,
+    iptables: new Iptables(),
+    storage: storedParts(images, layers, snapshots),
+    ociRuntime: probed.runtime,
+    repairNetwork: (op) => networks.repair(op),
+  });
   const ociRuntime = `${probed.runtime.name} (${probed.runtime.path})`;
   return {
     runtime: createRuntimeService(rt),
     image: createImageService({ images }),
     images,
     stop: (op, order) => stopAsOrdered(op, rt, order),
-    inspector: createInspector({ rt, journal, ociRuntime, startedAtWallMs }),
+    inspector: createInspector({
+      rt,
+      journal,
+      ociRuntime,
+      startedAtWallMs,
+      recovered,
+      examiners: () => [examiner, ...(deps.otherExaminers?.() ?? [])],
+    }),
     ociRuntime,
     notices: rt.notices,
     recovered,

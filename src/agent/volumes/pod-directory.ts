@@ -39,6 +39,11 @@ export async function readPodIdentity(paths: PodPaths, uid: string): Promise<Pod
   }
 }
 
+/** Whether an agent of Gantry's made the pod's directory: another's pods may have theirs in the same folder. */
+export async function wasMadeByAgent(paths: PodPaths, uid: string): Promise<boolean> {
+  return (await namesIn(paths.pod(uid))).some((name) => ownFileOf(name) === IDENTITY);
+}
+
 /** The pods that have a directory here. */
 export async function listPodDirectories(paths: PodPaths): Promise<string[]> {
   const entries = await namesIn(paths.podsDir);

@@ -72,13 +72,19 @@ export class VolumeManager {
    * nobody has told of yet would be torn down (BEHAVIOUR.md 6).
    */
   async start(): Promise<void> {
-    for (const uid of await listPodDirectories(this.#deps.paths)) {
-      this.#leftovers.add(uid);
-      for (const found of await findVolumes(this.#deps.paths, uid)) {
-        this.#actual.set({ ...found, state: { kind: 'uncertain' } });
-      }
-    }
+    for (const uid of await listPodDirectories(this.#deps.paths)) await this.takeOver(uid);
     this.#stopped = false;
+    this.poke();
+  }
+
+  /** Looks after a directory that is there without its pod: its volumes are torn down, then it is removed. */
+  async takeOver(podUid: string): Promise<void> {
+    for (const found of await findVolumes(this.#deps.paths, podUid)) {
+      if (this.#actual.get(podUid, found.name) !== undefined) continue;
+      this.#actual.set({ ...found, state: { kind: 'uncertain' } });
+    }
+    this.#leftovers.add(podUid);
+    this.#unremovable.delete(podUid);
     this.poke();
   }
 

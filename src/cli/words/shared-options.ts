@@ -22,6 +22,12 @@ export function namespaceOf(options: NamespaceOptions): string {
   return options.namespace ?? DEFAULT_NAMESPACE;
 }
 
+/** For what the runtime can be asked as well as the API. */
+export const RUNTIME_ENDPOINT = [
+  '--runtime-endpoint <url>',
+  'ask the CRI socket instead of the API: unix:///PATH (unix:///run/gantry/gantry.sock is tried when no API answers)',
+] as const;
+
 /** Undefined: all namespaces. */
 export function namespaceOrAll(options: NamespaceOptions): string | undefined {
   return options.allNamespaces === true ? undefined : namespaceOf(options);

@@ -4,6 +4,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Op } from '../../lib/abort.ts';
+import type { DoctorReport } from '../../lib/doctor.ts';
 import { isKind, notFound } from '../../lib/errors.ts';
 import { silentLog } from '../../lib/log.ts';
 import { connectCri } from '../client.ts';
@@ -36,6 +37,14 @@ const blocked: PendingItem = {
     { path: '/pods/u/volumes/x/m', reason: 'mount', source: 'tmpfs', holders: [{ pid: 7, comm: 'sh' }], message: 'm' },
   ],
 };
+const report: DoctorReport = {
+  instanceId: 'i1',
+  findings: [
+    { problem: 'orphan', kind: 'cgroup', key: '/x', message: 'm', action: 'a', outcome: 'failed', error: 'e' },
+    { problem: 'foreign', kind: 'netns', key: '/y', message: 'n' },
+  ],
+  notices: ['no iptables'],
+};
 const explanation: Explanation = {
   entries: [
     {
@@ -53,6 +62,24 @@ const explanation: Explanation = {
     { seq: 2, wallMs: 0, bootId: 'b', subject: {}, what: 'x', message: '', durationMs: 0 },
   ],
   pending: [{ ...blocked, blockers: [] }],
+  objects: [
+    {
+      kind: 'container',
+      id: 'c1',
+      name: 'web',
+      podUid: 'u',
+      podName: 'hello',
+      podNamespace: 'default',
+      state: 'exited',
+      attempt: 2,
+      exitCode: 0,
+      reason: 'Completed',
+      createdAtWallMs: 1,
+      startedAtWallMs: 2,
+      finishedAtWallMs: 3,
+    },
+    { kind: 'sandbox', id: 's1', name: 'hello', podName: 'hello', state: 'ready', attempt: 0, createdAtWallMs: 1 },
+  ],
 };
 
 test('questions and answers pass the socket as they are', async () => {
@@ -65,6 +92,7 @@ test('questions and answers pass the socket as they are', async () => {
       if (question.subject.podName === 'gone') return Promise.reject(notFound('no such pod'));
       return Promise.resolve(explanation);
     },
+    doctor: (_op, { fix }) => (fix ? Promise.resolve(report) : Promise.reject(notFound('no fix asked'))),
     pendingWork: (_op, subject) => {
       asked.push(subject);
       return Promise.resolve([blocked]);
@@ -82,9 +110,18 @@ test('questions and answers pass the socket as they are', async () => {
     const subject = { podNamespace: 'default', podName: 'hello' };
     assert.deepEqual(await remote.explain(op, { subject, limit: 5 }), explanation);
     assert.deepEqual(await remote.explain(op, { subject }), explanation);
+    assert.deepEqual(await remote.explain(op, { subject: {}, container: 'web' }), explanation);
+    assert.deepEqual(await remote.doctor(op, { fix: true }), report);
+    await assert.rejects(remote.doctor(op, { fix: false }), (e) => isKind(e, 'NotFound'));
     assert.deepEqual(await remote.pendingWork(op), [blocked]);
     assert.deepEqual(await remote.pendingWork(op, { podUid: 'u' }), [blocked]);
-    assert.deepEqual(asked, [{ subject, limit: 5 }, { subject }, undefined, { podUid: 'u' }]);
+    assert.deepEqual(asked, [
+      { subject, limit: 5 },
+      { subject },
+      { subject: {}, container: 'web' },
+      undefined,
+      { podUid: 'u' },
+    ]);
     await assert.rejects(remote.explain(op, { subject: { podName: 'gone' } }), (e) => isKind(e, 'NotFound'));
     await assert.rejects(remote.explain(op, { subject: {} }), (e) => isKind(e, 'InvalidArgument'));
     await assert.rejects(remote.explain(op, { subject, limit: -1 }), (e) => isKind(e, 'InvalidArgument'));

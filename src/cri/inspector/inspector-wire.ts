@@ -1,5 +1,13 @@
 import { invalidArgument } from '../../lib/errors.ts';
-import { Blocker, Entry, PendingItem as WireItem, Subject, VersionResponse } from './gen/inspector.ts';
+import type { ObjectState } from '../../lib/object-state.ts';
+import {
+  Blocker,
+  Entry,
+  ObjectState as WireObject,
+  PendingItem as WireItem,
+  Subject,
+  VersionResponse,
+} from './gen/inspector.ts';
 import type { ExplainedEntry, InspectorSubject, InspectorVersion, PendingBlocker, PendingItem } from './inspector.ts';
 
 /** Between our shapes, where what is not known is absent, and protobuf's, where it is empty. */
@@ -54,6 +62,48 @@ export function entryFromWire(wire: Entry): ExplainedEntry {
     ...(outcome === undefined ? {} : { outcome }),
     ...(wire.durationMs === undefined ? {} : { durationMs: wire.durationMs }),
     ...(wire.dataJson === '' ? {} : { data: objectOf(wire.dataJson) }),
+  };
+}
+
+export function objectToWire(state: ObjectState): WireObject {
+  const { kind, id, name, podName, podNamespace, podUid } = state;
+  return WireObject.fromPartial({
+    kind,
+    subject: subjectToWire({
+      ...(podUid === undefined ? {} : { podUid }),
+      ...(podNamespace === undefined ? {} : { podNamespace }),
+      ...(podName === undefined ? {} : { podName }),
+      ...(kind === 'container' ? { containerId: id, containerName: name } : { sandboxId: id }),
+    }),
+    state: state.state,
+    attempt: state.attempt,
+    exitCode: state.exitCode,
+    reason: state.reason ?? '',
+    message: state.message ?? '',
+    createdAtWallMs: whole(state.createdAtWallMs),
+    startedAtWallMs: state.startedAtWallMs === undefined ? undefined : whole(state.startedAtWallMs),
+    finishedAtWallMs: state.finishedAtWallMs === undefined ? undefined : whole(state.finishedAtWallMs),
+  });
+}
+
+export function objectFromWire(wire: WireObject): ObjectState {
+  const { podUid, podNamespace, podName, sandboxId, containerId, containerName } = subjectFromWire(wire.subject);
+  const kind = wire.kind === 'sandbox' ? 'sandbox' : 'container';
+  return {
+    kind,
+    id: (kind === 'sandbox' ? sandboxId : containerId) ?? '',
+    name: (kind === 'sandbox' ? podName : containerName) ?? '',
+    ...(podNamespace === undefined ? {} : { podNamespace }),
+    ...(podName === undefined ? {} : { podName }),
+    ...(podUid === undefined ? {} : { podUid }),
+    state: wire.state,
+    attempt: wire.attempt,
+    ...(wire.exitCode === undefined ? {} : { exitCode: wire.exitCode }),
+    ...(wire.reason === '' ? {} : { reason: wire.reason }),
+    ...(wire.message === '' ? {} : { message: wire.message }),
+    createdAtWallMs: Number(wire.createdAtWallMs),
+    ...(wire.startedAtWallMs === undefined ? {} : { startedAtWallMs: Number(wire.startedAtWallMs) }),
+    ...(wire.finishedAtWallMs === undefined ? {} : { finishedAtWallMs: Number(wire.finishedAtWallMs) }),
   };
 }
 

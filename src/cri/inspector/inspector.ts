@@ -1,4 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
+import type { DoctorReport } from '../../lib/doctor.ts';
+import type { ObjectState } from '../../lib/object-state.ts';
 
 /**
  * Gantry's own questions, beside CRI on the same socket (`gantry.v1.Inspector`), so that `explain` and `doctor` work with
@@ -11,6 +13,12 @@ export interface Inspector {
   explain(op: Op, question: ExplainQuestion): Promise<Explanation>;
   /** What the daemon still has to do or to release; with a subject, only for that. */
   pendingWork(op: Op, subject?: InspectorSubject): Promise<readonly PendingItem[]>;
+  /** What of this Gantry's is on the machine without an owner, or has one and is missing; with `fix`, puts that right. */
+  doctor(op: Op, request: DoctorRequest): Promise<DoctorReport>;
+}
+
+export interface DoctorRequest {
+  readonly fix: boolean;
 }
 
 /** As many as are known; every one that is given must match. */
@@ -40,6 +48,11 @@ export interface InspectorVersion {
 
 export interface ExplainQuestion {
   readonly subject: InspectorSubject;
+  /**
+   * A container as people name it: the beginning of an id, NAME or POD/NAME in the subject's namespace. NotFound when there is
+   * none, FailedPrecondition when there are several.
+   */
+  readonly container?: string;
   /** The newest so many entries; the server's own limit by default. */
   readonly limit?: number;
 }
@@ -48,6 +61,8 @@ export interface Explanation {
   /** Oldest first. */
   readonly entries: readonly ExplainedEntry[];
   readonly pending: readonly PendingItem[];
+  /** The sandboxes and containers that there are of it, oldest first. */
+  readonly objects: readonly ObjectState[];
 }
 
 /** One entry of the journal. */

@@ -43,8 +43,13 @@ const image = { id: 'sha256:1', tags: ['a:1'], digests: [], sizeBytes: 1 };
 const extensions: GantryExtensions = {
   explain: (_op, request) => {
     asked.push(request);
-    return Promise.resolve({ uid: 'u', entries: [], pending: [{ what: 'volume', message: 'blocked' }] });
+    return Promise.resolve({ uid: 'u', entries: [], objects: [], pending: [{ what: 'volume', message: 'blocked' }] });
   },
+  explainContainer: (_op, request) => {
+    asked.push(request);
+    return Promise.resolve({ entries: [], objects: [], pending: [] });
+  },
+  doctor: (_op, { fix }) => Promise.resolve({ instanceId: fix ? 'fixed' : 'looked', findings: [], notices: [] }),
   stop: (_op, request) => {
     if (request.container === 'gone') return Promise.reject(new GantryError('FailedPrecondition', 'not running'));
     return Promise.resolve({ containerId: 'c', pod: 'web', container: request.container });

@@ -1,4 +1,5 @@
 import type { Op } from '../../lib/abort.ts';
+import type { DoctorReport } from '../../lib/doctor.ts';
 import type {
   Explanation,
   GantryExtensions,
@@ -37,6 +38,12 @@ export function httpGantryClient(connection: HttpConnection): GantryExtensions &
       const path = [...BASE, 'namespaces', namespace, 'pods', name, 'explain'];
       return (await connection.ask<Explanation>(op, { method: 'GET', path, query: { uid } })).body;
     },
+    explainContainer: async (op, { namespace, container }) => {
+      const path = [...BASE, 'namespaces', namespace, 'explain'];
+      return (await connection.ask<Explanation>(op, { method: 'GET', path, query: { container } })).body;
+    },
+    doctor: async (op, body) =>
+      (await connection.ask<DoctorReport>(op, { method: 'POST', path: [...BASE, 'doctor'], body })).body,
     stop: async (op, body) =>
       (await connection.ask<StopOutcome>(op, { method: 'POST', path: [...BASE, 'stop'], body })).body,
     listImages: async (op) => {

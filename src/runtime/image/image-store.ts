@@ -300,10 +300,24 @@ export class ImageStore {
     await this.#sweepLayers(op);
   }
 
+  /** Layers that no image refers to, nor a pull that is under way: what {@link sweep} would drop. */
+  unusedLayers(): string[] {
+    const referenced = this.#referencedLayers();
+    return this.#ledger.unused((diffId) => referenced.has(diffId));
+  }
+
+  /** Downloads that no pull is at work on. */
+  strays(): Promise<string[]> {
+    return this.#ingest.strays();
+  }
+
+  #referencedLayers(): Set<string> {
+    const images = [...this.#catalog.images(), ...this.#incomplete.values()];
+    return new Set(images.flatMap(({ layers }) => layers.map(({ diffId }) => diffId)));
+  }
+
   async #sweepLayers(op: Op): Promise<void> {
-    const referenced = new Set<string>();
-    for (const image of this.#catalog.images()) for (const { diffId } of image.layers) referenced.add(diffId);
-    for (const image of this.#incomplete.values()) for (const { diffId } of image.layers) referenced.add(diffId);
+    const referenced = this.#referencedLayers();
     await this.#ledger.sweep(op, (diffId) => referenced.has(diffId) || this.#isReferenced(diffId));
   }
 

@@ -11,6 +11,7 @@ import type { Log } from '../../lib/log.ts';
 export class IngestDirectory {
   readonly #dir: string;
   readonly #log: Log;
+  readonly #inUse = new Set<string>();
 
   private constructor(dir: string, log: Log) {
     this.#dir = dir;
@@ -27,9 +28,15 @@ export class IngestDirectory {
     return new IngestDirectory(dir, log);
   }
 
+  /** Files that no pull is at work on. */
+  async strays(): Promise<string[]> {
+    return (await readdir(this.#dir)).map((name) => join(this.#dir, name)).filter((path) => !this.#inUse.has(path));
+  }
+
   /** Gives `fn` the path of a file of its own, which is gone afterwards, whatever happens. */
   async withFile<T>(label: string, fn: (path: string) => Promise<T>): Promise<T> {
     const path = join(this.#dir, `${label}-${randomBytes(6).toString('hex')}`);
+    this.#inUse.add(path);
     try {
       return await fn(path);
     } finally {
@@ -37,6 +44,7 @@ export class IngestDirectory {
         if (errnoOf(error) !== 'ENOENT')
           this.#log.warn({ path, error: messageOf(error) }, 'temporary file stays behind');
       });
+      this.#inUse.delete(path);
     }
   }
 }

@@ -148,11 +148,10 @@ export class LayerLedger {
    * known and is tried again by the next sweep.
    */
   async sweep(op: Op, isReferenced: (diffId: string) => boolean): Promise<void> {
-    const candidates = new Set([...this.#layers.keys(), ...(this.#store.list?.() ?? [])]);
-    for (const diffId of candidates) {
+    for (const diffId of this.#candidates()) {
       if (op.signal.aborted || this.#holds > 0) return;
       // Asked anew for each: a pull may have pinned it while the one before was removed.
-      if (isReferenced(diffId) || this.#pins.has(diffId) || this.#removals.has(diffId)) continue;
+      if (this.#isWanted(diffId, isReferenced)) continue;
       const removal = this.#remove(op, diffId).catch((error: unknown) => {
         op.log.warn({ diffId, error: messageOf(error) }, 'a layer of no image cannot be removed now');
       });
@@ -160,6 +159,20 @@ export class LayerLedger {
       await removal;
       this.#removals.delete(diffId);
     }
+  }
+
+  /** What {@link sweep} would remove. */
+  unused(isReferenced: (diffId: string) => boolean): string[] {
+    if (this.#holds > 0) return [];
+    return [...this.#candidates()].filter((diffId) => !this.#isWanted(diffId, isReferenced));
+  }
+
+  #candidates(): Set<string> {
+    return new Set([...this.#layers.keys(), ...(this.#store.list?.() ?? [])]);
+  }
+
+  #isWanted(diffId: string, isReferenced: (diffId: string) => boolean): boolean {
+    return isReferenced(diffId) || this.#pins.has(diffId) || this.#removals.has(diffId);
   }
 
   async #remove(op: Op, diffId: string): Promise<void> {

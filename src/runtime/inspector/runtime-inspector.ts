@@ -1,8 +1,13 @@
 import type { ExplainQuestion, Inspector, InspectorSubject, PendingItem } from '../../cri/inspector/inspector.ts';
+import { raceSignal } from '../../lib/abort.ts';
+import { consult, type Examiner } from '../../lib/doctor.ts';
+import type { ObjectState } from '../../lib/object-state.ts';
 import type { JournalReader, JournalSubject } from '../../journal/journal.ts';
 import { subjectOf } from '../container/subject.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containerOwner, sandboxOwner } from '../store/owners.ts';
+import { subjectOfContainer } from './name-container.ts';
+import { objectStates } from './object-states.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 
 export interface InspectorDeps {
@@ -10,10 +15,14 @@ export interface InspectorDeps {
   readonly journal: JournalReader;
   readonly ociRuntime: string;
   readonly startedAtWallMs: number;
+  readonly recovered: Promise<void>;
+  /** Who is asked by the doctor. */
+  examiners(): readonly Examiner[];
 }
 
 /** Answers what has happened to a pod and why, and what is still to be done: from the journal, the records and the retry queue. */
-export function createInspector({ rt, journal, ociRuntime, startedAtWallMs }: InspectorDeps): Inspector {
+export function createInspector(deps: InspectorDeps): Inspector {
+  const { rt, journal, ociRuntime, startedAtWallMs } = deps;
   return {
     version: () =>
       Promise.resolve({
@@ -27,9 +36,27 @@ export function createInspector({ rt, journal, ociRuntime, startedAtWallMs }: In
         root: rt.settings.root,
         state: rt.settings.state,
       }),
-    explain: async (_op, { subject, limit }: ExplainQuestion) => {
-      const whole = withFullIds(rt, subject);
-      return { entries: await journal.query(whole, limit), pending: pendingOf(rt, whole) };
+    explain: async (_op, { subject, container, limit }: ExplainQuestion) => {
+      const states = objectStates(rt);
+      const whole =
+        container === undefined
+          ? withFullIds(rt, subject)
+          : await subjectOfContainer(container, subject.podNamespace, states, journal);
+      return {
+        entries: await journal.query(whole, limit),
+        pending: pendingOf(rt, whole),
+        objects: states.filter((state) => matches(subjectOfState(state), whole)),
+      };
+    },
+    doctor: async (op, { fix }) => {
+      // What recovery is still to release is no finding.
+      await raceSignal(deps.recovered, op.signal);
+      return await consult(op, {
+        instanceId: rt.settings.instance,
+        examiners: deps.examiners(),
+        clock: rt.clock,
+        fix,
+      });
     },
     pendingWork: (_op, subject) =>
       Promise.resolve(pendingOf(rt, subject === undefined ? {} : withFullIds(rt, subject))),
@@ -55,6 +82,15 @@ function matches(subject: JournalSubject, wanted: InspectorSubject): boolean {
   return (Object.keys(wanted) as (keyof InspectorSubject)[]).every(
     (key) => wanted[key] === undefined || subject[key] === wanted[key],
   );
+}
+
+function subjectOfState({ kind, id, name, podName, podNamespace, podUid }: ObjectState): JournalSubject {
+  return {
+    ...(podName === undefined ? {} : { podName }),
+    ...(podNamespace === undefined ? {} : { podNamespace }),
+    ...(podUid === undefined ? {} : { podUid }),
+    ...(kind === 'container' ? { containerId: id, containerName: name } : { sandboxId: id }),
+  };
 }
 
 function stops(rt: RuntimeContext): PendingItem[] {

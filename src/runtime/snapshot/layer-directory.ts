@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, lstat, mkdir, readdir, rename } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/errors.ts';
@@ -71,6 +71,8 @@ export class LayerDirectory {
   readonly #unwanted = new Set<string>();
   /** diffId -> an unpack or remove under way. */
   readonly #busy = new Map<string, Promise<unknown>>();
+  /** Names of staged and set-aside layers that are being worked on: the others are left-overs. */
+  readonly #working = new Set<string>();
   /** Removals that nobody waits for. */
   readonly #tidying = new Set<Promise<void>>();
 
@@ -190,6 +192,21 @@ export class LayerDirectory {
     }
   }
 
+  /** Paths of half-made and half-removed layers that nobody is at work on. */
+  async strays(): Promise<string[]> {
+    const names = await readdir(this.#directory);
+    return names
+      .filter((name) => isStaged(name) && !this.#working.has(name))
+      .map((name) => join(this.#directory, name));
+  }
+
+  /** Removes what {@link strays} found. @throws InvalidArgument for anything else, Unavailable naming what blocks it. */
+  async removeStray(op: Op, path: string): Promise<void> {
+    const name = basename(path);
+    if (!isStaged(name) || dirname(path) !== this.#directory) throw invalidArgument(`${path} is no staged layer`);
+    if (!this.#working.has(name)) await this.#removeEntry(op, name);
+  }
+
   /** Resolves when nothing is being removed in the background. */
   async settled(): Promise<void> {
     while (this.#tidying.size > 0) await Promise.all(this.#tidying);
@@ -223,6 +240,7 @@ export class LayerDirectory {
     const { durable = true } = this.#deps;
     const job: LayerJob = { source, layers: this.#directory, staging, limits: this.#limits, durable, expected };
     let placed = false;
+    this.#working.add(staging);
     try {
       const result = await this.#deps.thread.run(op, 'layer', job, onProgress);
       ({ placed } = result);
@@ -238,6 +256,7 @@ export class LayerDirectory {
     } finally {
       // Never with the caller's op: a caller that gave up leaves the most behind.
       if (!placed) await this.#tidy('a staged layer', (own) => this.#removeEntry(own, staging));
+      this.#working.delete(staging);
     }
   }
 
@@ -265,7 +284,12 @@ export class LayerDirectory {
   }
 
   async #removeEntry(op: Op, name: string): Promise<void> {
-    await removeTree(this.#deps.remover, op, this.#directory, join(this.#directory, name));
+    this.#working.add(name);
+    try {
+      await removeTree(this.#deps.remover, op, this.#directory, join(this.#directory, name));
+    } finally {
+      this.#working.delete(name);
+    }
   }
 
   #later(what: string, fn: (op: Op) => Promise<void>): void {
@@ -293,7 +317,7 @@ export class LayerDirectory {
     const names = await readdir(this.#directory);
     await Promise.all(
       names.map(async (name) => {
-        if (name.startsWith(STAGING_PREFIX) || name.startsWith(REMOVED_PREFIX)) {
+        if (isStaged(name)) {
           this.#later(name, (own) => this.#removeEntry(own, name));
         } else if (LAYER_NAME.test(name)) {
           await this.#adoptFound(op, name);
@@ -311,6 +335,10 @@ export class LayerDirectory {
     // Not removed: it may be a newer Gantry's. An unpack of the same layer sets it aside.
     op.log.warn({ layer: name }, 'a layer without a readable marker is not used');
   }
+}
+
+function isStaged(name: string): boolean {
+  return name.startsWith(STAGING_PREFIX) || name.startsWith(REMOVED_PREFIX);
 }
 
 function resultOf({ diffId, bytes, entries }: LayerMarker): LayerResult {

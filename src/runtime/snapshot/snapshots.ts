@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, chown, mkdir, readdir, rename, rmdir, stat, unlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { detached, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import {
@@ -71,6 +71,8 @@ export class Snapshots {
   readonly #directory: string;
   readonly #volatile: boolean;
   readonly #faults: FaultPoints;
+  /** Staged ones that are being worked on: the others are left-overs. */
+  readonly #working = new Set<string>();
   #boot: Promise<string> | undefined;
 
   private constructor(deps: SnapshotsDeps) {
@@ -90,6 +92,19 @@ export class Snapshots {
   /** Ids of all snapshots on the disk, whole or partly removed. For finding orphans. */
   async list(): Promise<string[]> {
     return (await readdir(this.#directory)).filter((name) => ID.test(name));
+  }
+
+  /** Paths of half-made snapshots that nobody is at work on. */
+  async strays(): Promise<string[]> {
+    const names = (await readdir(this.#directory)).filter((name) => name.startsWith(STAGING_PREFIX));
+    return names.map((name) => join(this.#directory, name)).filter((path) => !this.#working.has(path));
+  }
+
+  /** Removes what {@link strays} found. @throws InvalidArgument for anything else, Unavailable naming what blocks it. */
+  async removeStray(op: Op, path: string): Promise<void> {
+    if (dirname(path) !== this.#directory || !basename(path).startsWith(STAGING_PREFIX))
+      throw invalidArgument(`${path} is no staged snapshot`);
+    if (!this.#working.has(path)) await removeTree(this.#deps.remover, op, this.#directory, path);
   }
 
   /**
@@ -113,6 +128,7 @@ export class Snapshots {
     const stack = this.#stackOf(diffIds);
     this.#deps.layers.hold(id, diffIds);
     const staging = join(this.#directory, `${STAGING_PREFIX}${randomBytes(8).toString('hex')}`);
+    this.#working.add(staging);
     try {
       await this.#make(op, staging, stack, {
         version: 1,
@@ -128,6 +144,8 @@ export class Snapshots {
       await this.#tidy(staging);
       const failure = fromNodeError(error, `snapshot ${id}`);
       throw failure.details['errno'] === 'ENOTEMPTY' ? alreadyExists(`snapshot ${id} exists already`) : failure;
+    } finally {
+      this.#working.delete(staging);
     }
   }
 

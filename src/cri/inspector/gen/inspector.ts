@@ -49,12 +49,16 @@ export interface ExplainRequest {
     | undefined;
   /** The newest so many entries; 0: the server's own limit. */
   limit: number;
+  /** A container as people name it: the beginning of an id, NAME or POD/NAME in the subject's namespace. */
+  container: string;
 }
 
 export interface ExplainResponse {
   /** Oldest first. */
   entries: Entry[];
   pending: PendingItem[];
+  /** The containers and sandboxes that there are of it, oldest first. */
+  objects: ObjectState[];
 }
 
 export interface Entry {
@@ -116,6 +120,55 @@ export interface Blocker {
 export interface Holder {
   pid: bigint;
   command: string;
+}
+
+export interface ObjectState {
+  /** container or sandbox. */
+  kind: string;
+  subject:
+    | Subject
+    | undefined;
+  /** In CRI's words, and what is on its way: running, stopping. */
+  state: string;
+  /** Which run of the container, which sandbox of the pod: 0 is the first. */
+  attempt: number;
+  /** Of a container that has ended; absent when it is not known. */
+  exitCode?:
+    | number
+    | undefined;
+  /** Why it is in that state: OOMKilled, StartError, Unknown …, and a sentence. */
+  reason: string;
+  message: string;
+  createdAtWallMs: bigint;
+  startedAtWallMs?: bigint | undefined;
+  finishedAtWallMs?: bigint | undefined;
+}
+
+export interface DoctorRequest {
+  /** Do what the findings' actions say. */
+  fix: boolean;
+}
+
+export interface DoctorResponse {
+  instanceId: string;
+  findings: Finding[];
+  /** What could not be looked at, and why. */
+  notices: string[];
+}
+
+export interface Finding {
+  /** orphan, missing, blocked or foreign. */
+  problem: string;
+  /** cgroup, netns, snapshot … */
+  kind: string;
+  /** A path, a name, an id. */
+  key: string;
+  message: string;
+  /** What fixing it is; empty when that is for a person. */
+  action: string;
+  /** After a fix: fixed, failed or empty. */
+  outcome: string;
+  error: string;
 }
 
 function createBaseSubject(): Subject {
@@ -458,7 +511,7 @@ export const VersionResponse: MessageFns<VersionResponse> = {
 };
 
 function createBaseExplainRequest(): ExplainRequest {
-  return { subject: undefined, limit: 0 };
+  return { subject: undefined, limit: 0, container: "" };
 }
 
 export const ExplainRequest: MessageFns<ExplainRequest> = {
@@ -468,6 +521,9 @@ export const ExplainRequest: MessageFns<ExplainRequest> = {
     }
     if (message.limit !== 0) {
       writer.uint32(16).int32(message.limit);
+    }
+    if (message.container !== "") {
+      writer.uint32(26).string(message.container);
     }
     return writer;
   },
@@ -501,6 +557,14 @@ export const ExplainRequest: MessageFns<ExplainRequest> = {
             message.limit = reader.int32();
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.container = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -522,12 +586,13 @@ export const ExplainRequest: MessageFns<ExplainRequest> = {
       ? Subject.fromPartial(object.subject)
       : undefined;
     message.limit = object.limit ?? 0;
+    message.container = object.container ?? "";
     return message;
   },
 };
 
 function createBaseExplainResponse(): ExplainResponse {
-  return { entries: [], pending: [] };
+  return { entries: [], pending: [], objects: [] };
 }
 
 export const ExplainResponse: MessageFns<ExplainResponse> = {
@@ -537,6 +602,9 @@ export const ExplainResponse: MessageFns<ExplainResponse> = {
     }
     for (const v of message.pending) {
       PendingItem.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.objects) {
+      ObjectState.encode(v!, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -570,6 +638,14 @@ export const ExplainResponse: MessageFns<ExplainResponse> = {
             message.pending.push(PendingItem.decode(reader, reader.uint32()));
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.objects.push(ObjectState.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -589,6 +665,7 @@ export const ExplainResponse: MessageFns<ExplainResponse> = {
     const message = createBaseExplainResponse();
     message.entries = object.entries?.map((e) => Entry.fromPartial(e)) || [];
     message.pending = object.pending?.map((e) => PendingItem.fromPartial(e)) || [];
+    message.objects = object.objects?.map((e) => ObjectState.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1245,6 +1322,458 @@ export const Holder: MessageFns<Holder> = {
   },
 };
 
+function createBaseObjectState(): ObjectState {
+  return {
+    kind: "",
+    subject: undefined,
+    state: "",
+    attempt: 0,
+    exitCode: undefined,
+    reason: "",
+    message: "",
+    createdAtWallMs: 0n,
+    startedAtWallMs: undefined,
+    finishedAtWallMs: undefined,
+  };
+}
+
+export const ObjectState: MessageFns<ObjectState> = {
+  encode(message: ObjectState, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== "") {
+      writer.uint32(10).string(message.kind);
+    }
+    if (message.subject !== undefined) {
+      Subject.encode(message.subject, writer.uint32(18).fork()).join();
+    }
+    if (message.state !== "") {
+      writer.uint32(26).string(message.state);
+    }
+    if (message.attempt !== 0) {
+      writer.uint32(32).uint32(message.attempt);
+    }
+    if (message.exitCode !== undefined) {
+      writer.uint32(40).int32(message.exitCode);
+    }
+    if (message.reason !== "") {
+      writer.uint32(50).string(message.reason);
+    }
+    if (message.message !== "") {
+      writer.uint32(58).string(message.message);
+    }
+    if (message.createdAtWallMs !== 0n) {
+      if (BigInt.asIntN(64, message.createdAtWallMs) !== message.createdAtWallMs) {
+        throw new globalThis.Error("value provided for field message.createdAtWallMs of type int64 too large");
+      }
+      writer.uint32(64).int64(message.createdAtWallMs);
+    }
+    if (message.startedAtWallMs !== undefined) {
+      if (BigInt.asIntN(64, message.startedAtWallMs) !== message.startedAtWallMs) {
+        throw new globalThis.Error("value provided for field message.startedAtWallMs of type int64 too large");
+      }
+      writer.uint32(72).int64(message.startedAtWallMs);
+    }
+    if (message.finishedAtWallMs !== undefined) {
+      if (BigInt.asIntN(64, message.finishedAtWallMs) !== message.finishedAtWallMs) {
+        throw new globalThis.Error("value provided for field message.finishedAtWallMs of type int64 too large");
+      }
+      writer.uint32(80).int64(message.finishedAtWallMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ObjectState {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseObjectState();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.subject = Subject.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.state = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.attempt = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.exitCode = reader.int32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.createdAtWallMs = reader.int64() as bigint;
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.startedAtWallMs = reader.int64() as bigint;
+            continue;
+          }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.finishedAtWallMs = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ObjectState>): ObjectState {
+    return ObjectState.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ObjectState>): ObjectState {
+    const message = createBaseObjectState();
+    message.kind = object.kind ?? "";
+    message.subject = (object.subject !== undefined && object.subject !== null)
+      ? Subject.fromPartial(object.subject)
+      : undefined;
+    message.state = object.state ?? "";
+    message.attempt = object.attempt ?? 0;
+    message.exitCode = object.exitCode ?? undefined;
+    message.reason = object.reason ?? "";
+    message.message = object.message ?? "";
+    message.createdAtWallMs = (object.createdAtWallMs !== undefined && object.createdAtWallMs !== null)
+      ? BigInt(object.createdAtWallMs)
+      : 0n;
+    message.startedAtWallMs = (object.startedAtWallMs !== undefined && object.startedAtWallMs !== null)
+      ? BigInt(object.startedAtWallMs)
+      : undefined;
+    message.finishedAtWallMs = (object.finishedAtWallMs !== undefined && object.finishedAtWallMs !== null)
+      ? BigInt(object.finishedAtWallMs)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseDoctorRequest(): DoctorRequest {
+  return { fix: false };
+}
+
+export const DoctorRequest: MessageFns<DoctorRequest> = {
+  encode(message: DoctorRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.fix !== false) {
+      writer.uint32(8).bool(message.fix);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DoctorRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDoctorRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.fix = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DoctorRequest>): DoctorRequest {
+    return DoctorRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DoctorRequest>): DoctorRequest {
+    const message = createBaseDoctorRequest();
+    message.fix = object.fix ?? false;
+    return message;
+  },
+};
+
+function createBaseDoctorResponse(): DoctorResponse {
+  return { instanceId: "", findings: [], notices: [] };
+}
+
+export const DoctorResponse: MessageFns<DoctorResponse> = {
+  encode(message: DoctorResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.instanceId !== "") {
+      writer.uint32(10).string(message.instanceId);
+    }
+    for (const v of message.findings) {
+      Finding.encode(v!, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.notices) {
+      writer.uint32(26).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DoctorResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDoctorResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.instanceId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.findings.push(Finding.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.notices.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DoctorResponse>): DoctorResponse {
+    return DoctorResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DoctorResponse>): DoctorResponse {
+    const message = createBaseDoctorResponse();
+    message.instanceId = object.instanceId ?? "";
+    message.findings = object.findings?.map((e) => Finding.fromPartial(e)) || [];
+    message.notices = object.notices?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseFinding(): Finding {
+  return { problem: "", kind: "", key: "", message: "", action: "", outcome: "", error: "" };
+}
+
+export const Finding: MessageFns<Finding> = {
+  encode(message: Finding, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.problem !== "") {
+      writer.uint32(10).string(message.problem);
+    }
+    if (message.kind !== "") {
+      writer.uint32(18).string(message.kind);
+    }
+    if (message.key !== "") {
+      writer.uint32(26).string(message.key);
+    }
+    if (message.message !== "") {
+      writer.uint32(34).string(message.message);
+    }
+    if (message.action !== "") {
+      writer.uint32(42).string(message.action);
+    }
+    if (message.outcome !== "") {
+      writer.uint32(50).string(message.outcome);
+    }
+    if (message.error !== "") {
+      writer.uint32(58).string(message.error);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Finding {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFinding();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.problem = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.action = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.outcome = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.error = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<Finding>): Finding {
+    return Finding.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Finding>): Finding {
+    const message = createBaseFinding();
+    message.problem = object.problem ?? "";
+    message.kind = object.kind ?? "";
+    message.key = object.key ?? "";
+    message.message = object.message ?? "";
+    message.action = object.action ?? "";
+    message.outcome = object.outcome ?? "";
+    message.error = object.error ?? "";
+    return message;
+  },
+};
+
 export type InspectorService = typeof InspectorService;
 export const InspectorService = {
   /** Who answers: for `gantry version` and for telling two daemons apart. */
@@ -1277,6 +1806,16 @@ export const InspectorService = {
     responseSerialize: (value: PendingWorkResponse): Buffer => Buffer.from(PendingWorkResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): PendingWorkResponse => PendingWorkResponse.decode(value),
   },
+  /** What of this Gantry's is on the machine without an owner, or has one and is missing; with fix, puts that right. */
+  doctor: {
+    path: "/gantry.v1.Inspector/Doctor" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: DoctorRequest): Buffer => Buffer.from(DoctorRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): DoctorRequest => DoctorRequest.decode(value),
+    responseSerialize: (value: DoctorResponse): Buffer => Buffer.from(DoctorResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): DoctorResponse => DoctorResponse.decode(value),
+  },
 } as const;
 
 export interface InspectorServer extends UntypedServiceImplementation {
@@ -1286,6 +1825,8 @@ export interface InspectorServer extends UntypedServiceImplementation {
   explain: handleUnaryCall<ExplainRequest, ExplainResponse>;
   /** What the daemon still has to do or to release: blocked teardowns, stops on their way, unfinished undo. */
   pendingWork: handleUnaryCall<PendingWorkRequest, PendingWorkResponse>;
+  /** What of this Gantry's is on the machine without an owner, or has one and is missing; with fix, puts that right. */
+  doctor: handleUnaryCall<DoctorRequest, DoctorResponse>;
 }
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;

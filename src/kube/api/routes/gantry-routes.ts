@@ -43,6 +43,7 @@ export async function serveLog(
 /**
  * What Gantry has beside Kubernetes, below /gantry/v1:
  *   POST namespaces/NS/pods/NAME/exec    GET namespaces/NS/pods/NAME/explain    POST stop
+ *   GET namespaces/NS/explain?container=…    POST doctor
  *   GET, DELETE images    POST images/pull, images/import (JSON lines)
  */
 export async function serveGantry(deps: GantryRoutesDeps, exchange: Exchange, path: readonly string[]): Promise<void> {
@@ -51,7 +52,10 @@ export async function serveGantry(deps: GantryRoutesDeps, exchange: Exchange, pa
     if (verb === 'exec') await exec(deps, exchange, namespace, name);
     else if (verb === 'explain') await explain(deps, exchange, namespace, name);
     else throw noSuchPath(exchange);
+  } else if (first === 'namespaces' && pods === 'explain' && namespace !== undefined && path.length === 3) {
+    await explainContainer(deps, exchange, namespace);
   } else if (first === 'stop' && path.length === 1) await stop(deps, exchange);
+  else if (first === 'doctor' && path.length === 1) await doctor(deps, exchange);
   else if (first === 'images') await images(deps, exchange, path.slice(1).join('/'));
   else throw noSuchPath(exchange);
 }
@@ -84,6 +88,24 @@ async function explain(
   const uid = exchange.query.get('uid') ?? undefined;
   const request = { namespace, name, ...(uid === undefined ? {} : { uid }) };
   sendJson(exchange, 200, await provided(extensions, 'explain').explain(exchange.op, request));
+}
+
+async function explainContainer(
+  { extensions }: GantryRoutesDeps,
+  exchange: Exchange,
+  namespace: string,
+): Promise<void> {
+  if (exchange.method !== 'GET') throw methodNotAllowed(exchange);
+  const container = exchange.query.get('container') ?? '';
+  if (container === '') throw apiError('BadRequest', 'container: Required value');
+  const request = { namespace, container };
+  sendJson(exchange, 200, await provided(extensions, 'explain').explainContainer(exchange.op, request));
+}
+
+async function doctor({ extensions }: GantryRoutesDeps, exchange: Exchange): Promise<void> {
+  const { fix = false } = await posted(exchange);
+  if (typeof fix !== 'boolean') throw apiError('BadRequest', 'fix: must be true or false');
+  sendJson(exchange, 200, await provided(extensions, 'doctor').doctor(exchange.op, { fix }));
 }
 
 async function stop({ extensions }: GantryRoutesDeps, exchange: Exchange): Promise<void> {

@@ -1,0 +1,175 @@
+import { rmdir, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf, joinErrors, unavailable } from '../../lib/errors.ts';
+import { lockFile } from '../../linux/file-lock.ts';
+import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
+import type { RuntimeContext } from '../context.ts';
+import type { Iptables } from '../network/iptables.ts';
+import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
+import { releaseOrphan, type Orphan } from '../recovery/orphans.ts';
+import { markNotReady } from '../recovery/recover-sandbox.ts';
+import type { Found, Kind, Owned, Remedy } from './inventory.ts';
+import { reservedFor } from './probes/network.ts';
+import type { StorageParts } from './probes/storage.ts';
+
+export interface CarryOutDeps {
+  readonly rt: RuntimeContext;
+  readonly iptables: Iptables;
+  readonly storage: StorageParts;
+  /** The one that new containers are made with. */
+  readonly ociRuntime: OciRuntimeLocation;
+  repairNetwork(op: Op): Promise<void>;
+}
+
+/** Does what a finding's action says, by the same means as the runtime itself. Idempotent; throws while it is not done. */
+export async function carryOut(op: Op, deps: CarryOutDeps, remedy: Remedy): Promise<void> {
+  const { rt } = deps;
+  switch (remedy.do) {
+    case 'release': {
+      const failures = await rt.ledger.release(op, remedy.owner, rt.releasers);
+      if (failures.length > 0) throw joinErrors(failures.map(({ error }) => error));
+      return;
+    }
+    case 'strike':
+      await strike(op, rt, remedy.owned);
+      return;
+    case 'not-ready':
+      markNotReady(rt, remedy.sandboxId, remedy.why);
+      return;
+    case 'look-for-exits':
+      rt.exits.look();
+      return;
+    case 'repair-network':
+      await deps.repairNetwork(op);
+      return;
+    case 'remove':
+      await remove(op, deps, remedy.found);
+  }
+}
+
+/** Its releaser first: that a thing cannot be seen does not prove that all of it is gone. */
+async function strike(op: Op, rt: RuntimeContext, { owner, kind, key }: Owned): Promise<void> {
+  for (const entry of rt.ledger.entriesOf(owner)) {
+    if (entry.key !== key || (entry.kind !== kind && !(entry.kind === 'pin' && kind === 'netns'))) continue;
+    await rt.releasers[entry.kind]?.(op, entry);
+    await rt.ledger.forget(entry);
+  }
+}
+
+async function remove(op: Op, deps: CarryOutDeps, found: Found): Promise<void> {
+  const { rt } = deps;
+  // It may have been given to somebody since it was found.
+  if (found.ids?.some((id) => rt.sandboxes.get(id) !== undefined || rt.containers.get(id) !== undefined) === true)
+    return;
+  const orphan = orphanOf(found);
+  if (orphan !== undefined) {
+    await releaseOrphan(op, rt, orphan);
+    return;
+  }
+  switch (found.kind) {
+    case 'monitor':
+    case 'oci-state':
+      await endTask(op, deps, found);
+      return;
+    case 'pin':
+      await rt.namespaces.unpin(op, found.key);
+      return;
+    case 'tmpfs':
+      await rt.mounts.unmount(op, found.key);
+      return;
+    case 'rootfs':
+      await rt.snapshots.unmount(op, found.key);
+      return;
+    case 'cni':
+      await giveBack(found);
+      return;
+    case 'iptables-rule':
+      if (found.rule !== undefined) await deps.iptables.remove(op, found.rule);
+      return;
+    case 'cni-bridge': {
+      const ports = (await bridgePorts(found.key)) ?? [];
+      if (ports.length > 0) throw unavailable(`bridge ${found.key} is in use by ${ports.join(', ')}`);
+      await deleteBridge(found.key);
+      return;
+    }
+    case 'staging':
+      await deps.storage.removeStray(op, found.key);
+      return;
+    case 'layer':
+      await deps.storage.removeUnusedLayers(op);
+      return;
+    case 'socket':
+      await removeSocket(found.key);
+      return;
+    default:
+      throw unavailable(`nothing here knows how to remove a ${found.kind}`);
+  }
+}
+
+/** Kinds that are found at a start too, and released the same way. */
+function orphanOf({ kind, key }: Found): Orphan | undefined {
+  const orphanKind = ORPHANS.get(kind);
+  switch (orphanKind) {
+    case undefined:
+      return undefined;
+    case 'netns':
+    case 'cgroup':
+      return { kind: orphanKind, path: key };
+    default:
+      return { kind: orphanKind, id: basename(key) };
+  }
+}
+
+const ORPHANS: ReadonlyMap<Kind, Exclude<Orphan['kind'], 'ledger'>> = new Map([
+  ['netns', 'netns'],
+  ['cgroup', 'cgroup'],
+  ['bundle', 'container-folder'],
+  ['directory', 'sandbox-folder'],
+  ['snapshot', 'snapshot'],
+  ['exit-file', 'exit-file'],
+]);
+
+/** All that may be left of a container that nobody remembers: monitor, OCI runtime at work, the runtime's state, processes. */
+async function endTask(op: Op, { rt, ociRuntime }: CarryOutDeps, found: Found): Promise<void> {
+  const [id = basename(found.key)] = found.ids ?? [];
+  const { paths } = rt;
+  // `oci-crun/<id>`: the folder tells which program's state it is.
+  const name = found.kind === 'oci-state' ? basename(dirname(found.key)).slice('oci-'.length) : ociRuntime.name;
+  const runtime = name === ociRuntime.name ? ociRuntime : { name, path: name, root: join(paths.state, `oci-${name}`) };
+  const bundleDir = found.kind === 'monitor' ? found.key : paths.container(id).bundle;
+  // Its cgroup is a finding of its own; here none is named, so none is touched.
+  const cgroupPath = join(rt.settings.cgroupParent, `gone-${id}`);
+  await rt.tasks.delete(op, { id, bundleDir, cgroupPath, runtime }, { force: true });
+}
+
+/** Under host-local's own lock: the plug-in may be giving it out anew at this moment. */
+async function giveBack({ key, ids }: Found): Promise<void> {
+  const lock = await lockFile(join(dirname(key), 'lock'));
+  try {
+    const id = await reservedFor(key);
+    if (id !== undefined && ids?.includes(id) === true) await unlessGone(unlink(key));
+  } finally {
+    await lock.release();
+  }
+}
+
+/** A link of conmon's, or a folder in its place with nothing in it but the socket. */
+async function removeSocket(path: string): Promise<void> {
+  try {
+    await unlink(path);
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return;
+    if (errnoOf(error) !== 'EISDIR' && errnoOf(error) !== 'EPERM') throw error;
+    await unlessGone(unlink(join(path, 'attach')));
+    await unlessGone(rmdir(path));
+  }
+}
+
+async function unlessGone(removal: Promise<void>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}

@@ -1,0 +1,134 @@
+import type { Finding } from '../../lib/doctor.ts';
+import { KINDS, type Found, type Inventory, type Kind, type LostOwner, type Owned, type Remedy } from './inventory.ts';
+
+export interface RemediedFinding {
+  readonly finding: Finding;
+  readonly remedy?: Remedy;
+}
+
+/**
+ * What is there and nobody owns, what somebody owns and is not there, and what is others'. Pure. In the order in which it is to
+ * be put right.
+ */
+export function compare(inventory: Inventory): RemediedFinding[] {
+  const owned = new Set(inventory.owned.map(nameOf));
+  const there = new Set(inventory.found.filter(({ foreign }) => foreign === undefined).map(nameOf));
+  const findings = [
+    ...inventory.lost.map(lostOwner),
+    ...inventory.found.flatMap((found) => {
+      if (owned.has(nameOf(found)) || found.ids?.some((id) => inventory.known.has(id)) === true) return [];
+      return [found.foreign === undefined ? orphan(found) : foreign(found, found.foreign)];
+    }),
+    ...inventory.owned
+      .filter((thing) => thing.needed !== undefined && inventory.looked.has(thing.kind) && !there.has(nameOf(thing)))
+      .map(missing),
+  ];
+  return findings.sort((a, b) => orderOf(a.finding) - orderOf(b.finding));
+}
+
+function nameOf({ kind, key }: { readonly kind: Kind; readonly key: string }): string {
+  return `${kind}\0${key}`;
+}
+
+/** Foreign ones last; else by kind. */
+function orderOf({ problem, kind }: Finding): number {
+  return (problem === 'foreign' ? KINDS.length : 0) + KINDS.indexOf(kind as Kind);
+}
+
+function lostOwner({ owner, holds }: LostOwner): RemediedFinding {
+  const message =
+    holds.length === 0 ? `${owner} is gone` : `${owner} is gone, but the ledger says that it held ${holds.join(', ')}`;
+  return {
+    finding: { problem: 'orphan', kind: 'ledger', key: owner, message, action: 'release what it held, last first' },
+    remedy: { do: 'release', owner },
+  };
+}
+
+const REMOVAL: Readonly<Record<Kind, string>> = {
+  ledger: 'release it',
+  monitor: 'end it, its OCI runtime and what they started',
+  'oci-state': 'let the OCI runtime delete the container, by force',
+  cgroup: 'end what runs in it and remove it',
+  cni: 'give the address back',
+  netns: 'unmount and remove it',
+  pin: 'unmount and remove it',
+  tmpfs: 'unmount it',
+  rootfs: 'unmount it',
+  'iptables-rule': 'delete the rule',
+  'cni-bridge': 'delete the bridge',
+  bundle: 'remove it, stopping at anything that is mounted in it',
+  directory: 'remove it, stopping at anything that is mounted in it',
+  snapshot: 'remove it, stopping at anything that is mounted in it',
+  staging: 'remove it',
+  layer: 'remove it',
+  'exit-file': 'remove it',
+  socket: 'remove it',
+  task: 'delete it',
+  mount: 'leave it',
+};
+
+function orphan(found: Found): RemediedFinding {
+  const { kind, key, ids, note } = found;
+  const owner = ids?.[0] === undefined ? 'nobody owns it' : `its owner ${shortId(ids[0])} is gone`;
+  return {
+    finding: {
+      problem: 'orphan',
+      kind,
+      key,
+      message: note === undefined ? owner : `${owner}; ${note}`,
+      action: REMOVAL[kind],
+    },
+    remedy: { do: 'remove', found },
+  };
+}
+
+function foreign({ kind, key, note }: Found, whose: string): RemediedFinding {
+  return { finding: { problem: 'foreign', kind, key, message: note === undefined ? whose : `${whose}; ${note}` } };
+}
+
+function missing(owned: Owned): RemediedFinding {
+  const { kind, key, owner, needed } = owned;
+  const finding = { problem: 'missing', kind, key } as const;
+  const name = ownerName(owner);
+  if (needed === 'strike') {
+    const message = `${name} still has it in the ledger, but it is gone`;
+    return {
+      finding: { ...finding, message, action: 'strike it from the ledger' },
+      remedy: { do: 'strike', owned },
+    };
+  }
+  const message = `${name} needs it, and it is gone`;
+  const sandboxId = /^sandbox\/(.+)$/.exec(owner)?.[1];
+  if (kind === 'iptables-rule') {
+    return { finding: { ...finding, message, action: 'put the rule back' }, remedy: { do: 'repair-network' } };
+  }
+  if (sandboxId !== undefined && ['netns', 'pin', 'tmpfs', 'directory'].includes(kind)) {
+    return {
+      finding: { ...finding, message, action: 'mark the sandbox as not ready, so that its pod gets a new one' },
+      remedy: { do: 'not-ready', sandboxId, why: `${kind} ${key} is gone` },
+    };
+  }
+  if (kind === 'task') {
+    return {
+      finding: { ...finding, message: `${name} is said to run, but its process is gone`, action: 'record its exit' },
+      remedy: { do: 'look-for-exits' },
+    };
+  }
+  return { finding: { ...finding, message: `${message}: ${ADVICE[kind] ?? 'restart it'}` } };
+}
+
+/** Where nothing can be put right without ending what runs: that is for its owner to decide. */
+const ADVICE: Readonly<Partial<Record<Kind, string>>> = {
+  monitor: 'its output is lost and its exit code may be; restart the container',
+  cni: 'the address may be given out twice; restart the pod',
+  layer: 'remove the image and pull it again',
+  'cni-bridge': 'it comes back with the next pod; restart those that are on it',
+};
+
+function ownerName(owner: string): string {
+  return owner.replace(/[0-9a-f]{64}/, shortId).replace(/^(sandbox|container)\//, '$1 ');
+}
+
+function shortId(id: string): string {
+  return /^[0-9a-f]{64}$/.test(id) ? id.slice(0, 13) : id;
+}

@@ -1,0 +1,40 @@
+import { join } from 'node:path';
+import type { RuntimeContext } from '../../context.ts';
+import type { Found } from '../inventory.ts';
+import { OBJECT_ID } from './names-in.ts';
+
+/** The groups directly below the cgroup parent that are Gantry's own. */
+const OWN = /^(daemon|monitors|probe-.*)$/;
+
+/** Groups of pods and, in those, of containers. */
+export async function findCgroups(
+  rt: Pick<RuntimeContext, 'cgroups' | 'settings'>,
+  isOwned: (path: string) => boolean,
+): Promise<Found[]> {
+  const parent = rt.settings.cgroupParent;
+  const found: Found[] = [];
+  for (const name of await rt.cgroups.children(parent)) {
+    if (OWN.test(name)) continue;
+    const path = join(parent, name);
+    const pod = /^pod(.+)$/.exec(name)?.[1];
+    if (pod === undefined) {
+      found.push({ kind: 'cgroup', key: path, foreign: 'a group that Gantry does not make' });
+      continue;
+    }
+    const ids = OBJECT_ID.test(pod) ? { ids: [pod] } : {};
+    found.push({ kind: 'cgroup', key: path, ...ids, note: await population(rt, path) });
+    // Those of a pod that nobody owns go with it.
+    if (!isOwned(path)) continue;
+    for (const child of await rt.cgroups.children(path)) {
+      if (!OBJECT_ID.test(child)) continue;
+      const key = join(path, child);
+      found.push({ kind: 'cgroup', key, ids: [child], note: await population(rt, key) });
+    }
+  }
+  return found;
+}
+
+async function population({ cgroups }: Pick<RuntimeContext, 'cgroups'>, path: string): Promise<string> {
+  const count = (await cgroups.procs(path, true).catch(() => [])).length;
+  return count === 1 ? '1 process in it' : `${String(count)} processes in it`;
+}

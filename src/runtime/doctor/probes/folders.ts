@@ -1,0 +1,75 @@
+import { dirname, join } from 'node:path';
+import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
+import type { RuntimeContext } from '../../context.ts';
+import { isOurNetns } from '../../sandbox/plan-sandbox.ts';
+import { attachSocketPath } from '../../task/bundle-files.ts';
+import type { Found, Kind } from '../inventory.ts';
+import { namesIn, OBJECT_ID } from './names-in.ts';
+
+type Places = Pick<RuntimeContext, 'paths' | 'settings'>;
+
+/** Folders, exit files, sockets and OCI runtime's state: by the ids that are their names. */
+export async function findFolders({ paths }: Pick<RuntimeContext, 'paths'>): Promise<Found[]> {
+  const found: Found[] = [];
+  const add = async (kind: Kind, folder: string): Promise<void> => {
+    for (const id of await namesIn(folder)) {
+      if (OBJECT_ID.test(id)) found.push({ kind, key: join(folder, id), ids: [id] });
+    }
+  };
+  await add('directory', paths.sandboxes);
+  await add('bundle', paths.containers);
+  await add('exit-file', paths.exits);
+  for (const name of await namesIn(paths.state)) {
+    if (name.startsWith('oci-')) await add('oci-state', join(paths.state, name));
+  }
+  found.push(...(await findSockets(paths.state)));
+  return found;
+}
+
+/** conmon's links, named by the first half of an id; those of running execs have a folder beside. */
+async function findSockets(state: string): Promise<Found[]> {
+  const sockets = join(state, 'socks');
+  const names = await namesIn(sockets);
+  const ofExecs = new Set((await namesIn(join(state, 'exec'))).map((id) => dirname(attachSocketPath(sockets, id))));
+  return names
+    .map((name) => join(sockets, name))
+    .filter((path) => !ofExecs.has(path))
+    .map((key): Found => ({ kind: 'socket', key }));
+}
+
+/** Pinned network namespaces; the folder is shared with other runtimes. */
+export async function findNetns({ settings }: Pick<RuntimeContext, 'settings'>): Promise<Found[]> {
+  return (await namesIn(settings.netnsDir)).map((name): Found => {
+    const key = join(settings.netnsDir, name);
+    if (isOurNetns(key, settings.instance)) return { kind: 'netns', key };
+    return { kind: 'netns', key, foreign: whoseNetns(name) };
+  });
+}
+
+function whoseNetns(name: string): string {
+  const other = /^gantry-([a-z0-9]{1,8})-/.exec(name)?.[1];
+  if (other !== undefined) return `of the Gantry instance ${other}`;
+  return name.startsWith('cni-') ? "another runtime's (containerd and CRI-O name theirs so)" : "not this Gantry's";
+}
+
+/** What is mounted in the folders of sandboxes and containers: by its place, what we mount ourselves; the rest is others'. */
+export async function findMounts({ paths }: Places): Promise<Found[]> {
+  return (await readMountinfo()).flatMap(({ mountPoint, fsType, source }): Found[] => {
+    const inSandboxes = isBelow(mountPoint, paths.sandboxes);
+    if (!inSandboxes && !isBelow(mountPoint, paths.containers)) return [];
+    const [id = '', name, ...rest] = mountPoint
+      .slice((inSandboxes ? paths.sandboxes : paths.containers).length + 1)
+      .split('/');
+    const kind = rest.length > 0 ? undefined : (inSandboxes ? SANDBOX_MOUNTS : CONTAINER_MOUNTS).get(name ?? '');
+    if (kind !== undefined && OBJECT_ID.test(id)) return [{ kind, key: mountPoint, ids: [id] }];
+    const foreign = `${fsType} from ${source}, mounted by somebody else in a folder of ours: it keeps that from being removed`;
+    return [{ kind: 'mount', key: mountPoint, ids: [id], foreign }];
+  });
+}
+
+const SANDBOX_MOUNTS: ReadonlyMap<string, Kind> = new Map([
+  ['shm', 'tmpfs'],
+  ['ipc', 'pin'],
+  ['uts', 'pin'],
+]);
+const CONTAINER_MOUNTS: ReadonlyMap<string, Kind> = new Map([['rootfs', 'rootfs']]);
