@@ -1,7 +1,7 @@
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { chmod, lstat, mkdir, rename, unlink } from 'node:fs/promises';
 import net from 'node:net';
-import { dirname, isAbsolute, join } from 'node:path';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { errnoOf, failedPrecondition, invalidArgument, messageOf, unavailable } from './errors.ts';
 
 /** Bytes of sockaddr_un's path, less the closing zero. */
@@ -36,7 +36,7 @@ export async function listenUnix(server: net.Server, path: string): Promise<Boun
   const folder = dirname(path);
   await mkdir(folder, { recursive: true });
   await refuseIfTaken(path);
-  const draft = join(folder, `.${randomBytes(3).toString('hex')}`);
+  const draft = await freeDraft(path);
   await new Promise<void>((resolve, reject) => {
     const onError = (error: Error): void => {
       reject(unavailable(`${path}: cannot listen there: ${messageOf(error)}`, { cause: error }));
@@ -64,6 +64,18 @@ export async function listenUnix(server: net.Server, path: string): Promise<Boun
       server.close();
     },
   };
+}
+
+/**
+ * The same name each time, so that what a process left that was killed before it renamed it is replaced, too. As short as it is
+ * because the path is limited.
+ */
+async function freeDraft(path: string): Promise<string> {
+  const name = createHash('sha256').update(basename(path)).digest('hex').slice(0, 6);
+  const draft = join(dirname(path), `.${name}`);
+  const found = await lstat(draft).catch(() => undefined);
+  if (found?.isSocket() === true) await unlink(draft).catch(() => undefined);
+  return draft;
 }
 
 async function refuseIfTaken(path: string): Promise<void> {
