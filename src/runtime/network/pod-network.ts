@@ -1,19 +1,20 @@
 import { statfs } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
-import { alreadyExists, errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
+import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
 import type { Ledger, Releasers } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
 import { NSFS_MAGIC } from '../../linux/kernel-constants.ts';
 import { readConfigFolder } from './config-folder.ts';
 import { defaultConfig } from './default-network.ts';
-import { collides, hostListeners, published } from './host-ports.ts';
+import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
 import type { Iptables } from './iptables.ts';
 import { pluginTypes, type NetworkConfig } from './network-config.ts';
 import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type Plan } from './network-plan.ts';
 import { addNetwork, addressesOf, deleteNetwork } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
+import { PortClaims } from './port-claims.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
 export type { PortMapping } from './host-ports.ts';
@@ -50,6 +51,7 @@ const REPAIR_EVERY_MS = 60_000;
 export class PodNetwork {
   readonly #deps: PodNetworkDeps;
   readonly #host: HostSetup;
+  readonly #ports: PortClaims;
   /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
   readonly #disconnected = new Set<string>();
   readonly #disconnecting = new Map<string, Promise<void>>();
@@ -58,6 +60,7 @@ export class PodNetwork {
   constructor(deps: PodNetworkDeps) {
     this.#deps = deps;
     this.#host = new HostSetup(deps);
+    this.#ports = new PortClaims(deps.clock);
   }
 
   /** For what the default network holds on the host: `cni-bridge`, `iptables-rule`, `portmap-chains`, `sysctl`. */
@@ -70,7 +73,16 @@ export class PodNetwork {
    * when a plug-in is missing, AlreadyExists when a host port is taken.
    */
   async plan(_op: Op, request: NetworkRequest): Promise<PlainPlan> {
-    await this.#checkPorts(request);
+    await this.#claimPorts(request);
+    try {
+      return await this.#plan(request);
+    } catch (error) {
+      this.#ports.drop(request.sandboxId);
+      throw error;
+    }
+  }
+
+  async #plan(request: NetworkRequest): Promise<PlainPlan> {
     const { confDir, binDirs, instance, ipamDir, defaultNetwork } = this.#deps;
     const folder = await readConfigFolder(confDir);
     let plan: Plan;
@@ -92,6 +104,8 @@ export class PodNetwork {
     plain: PlainPlan,
   ): Promise<{ ips: readonly string[]; plan: PlainPlan }> {
     const plan = readPlan(plain);
+    // By now the intent in the ledger says whose they are.
+    this.#ports.drop(request.sandboxId);
     if (plan.host !== undefined) {
       await this.#host.ensure(op, plan.host);
       if (plan.ports.length > 0) await this.#host.expectPortmapChains(op);
@@ -184,29 +198,15 @@ export class PodNetwork {
     return this.#plans().some(({ host }) => host !== undefined);
   }
 
-  async #checkPorts({ sandboxId, portMappings }: NetworkRequest): Promise<void> {
-    const wanted = published(portMappings);
-    if (wanted.length === 0) return;
-    const others = this.#plans().filter(({ attachment }) => attachment.containerId !== sandboxId);
+  async #claimPorts({ sandboxId, portMappings, podNamespace, podName }: NetworkRequest): Promise<void> {
+    const ports = published(portMappings);
+    if (ports.length === 0) return;
     const listeners = await hostListeners();
-    for (const mapping of wanted) {
-      const name = `host port ${String(mapping.hostPort)}/${mapping.protocol}`;
-      for (const { ports, attachment } of others) {
-        const taken = ports.some((port) =>
-          collides(mapping, { protocol: port.protocol, port: port.hostPort, address: port.hostIp ?? '' }),
-        );
-        const { K8S_POD_NAMESPACE: namespace = '', K8S_POD_NAME: pod = '' } = attachment.args;
-        if (taken)
-          throw alreadyExists(`${name} is taken by pod ${namespace}/${pod}`, {
-            details: { hostPort: mapping.hostPort },
-          });
-      }
-      if (listeners.some((listener) => collides(mapping, listener))) {
-        throw alreadyExists(`${name} is in use: a process on this host listens on it`, {
-          details: { hostPort: mapping.hostPort },
-        });
-      }
-    }
+    const known = this.#plans().map(({ attachment: { containerId, args }, ports: taken }) => {
+      const { K8S_POD_NAMESPACE: namespace = '', K8S_POD_NAME: name = '' } = args;
+      return { sandboxId: containerId, pod: `${namespace}/${name}`, ports: taken };
+    });
+    this.#ports.claim({ sandboxId, pod: `${podNamespace}/${podName}`, ports }, known, listeners);
   }
 
   async #missingPlugin(network: NetworkConfig): Promise<string | undefined> {
