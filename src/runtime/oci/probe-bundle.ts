@@ -20,6 +20,14 @@ export class ProbeBundle {
     this.dir = dir;
   }
 
+  /** Whether an earlier one was not removed. */
+  async isThere(): Promise<boolean> {
+    return await lstat(this.dir).then(
+      () => true,
+      () => false,
+    );
+  }
+
   async write(cgroupPath: string, cgroups: CgroupHost): Promise<void> {
     const rootfs = join(this.dir, 'rootfs');
     await mkdir(rootfs, { recursive: true, mode: 0o755 });

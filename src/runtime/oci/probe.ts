@@ -69,11 +69,14 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
 
 /** Why it cannot be used; undefined: it can. */
 async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps): Promise<string | undefined> {
-  const id = `probe-${process.pid}-${location.name}`;
+  // Always the same: a daemon that was killed in its probe has left this one, and its next probe takes it away.
+  const id = `probe-${location.name}`;
   const bundle = new ProbeBundle(join(deps.stateDir, id));
   const cgroupPath = `${deps.cgroupParent}/${id}`;
   try {
     await mkdir(location.root, { recursive: true, mode: 0o700 });
+    // What is left of its cgroup does not keep the next container from being put there.
+    if (await bundle.isThere()) await takeAway(op, location, id, cgroupPath, deps).catch(() => undefined);
     await bundle.write(cgroupPath, deps.cgroupHost);
     const result = await withDeadline(op, deps.clock, PROBE_MS, `${location.name} run`, (child) =>
       execFile(child, location.path, ['--root', location.root, 'run', '--bundle', bundle.dir, id]),
@@ -86,14 +89,24 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
     return messageOf(error);
   } finally {
     await detached(op.log, deps.clock, CLEAN_UP_MS, 'clean up probe', async (fresh) => {
-      // Nothing of it is left after a success.
-      await new OciRuntime(location).delete(fresh, id, { force: true }).catch(() => undefined);
-      await deps.removeCgroup(fresh, cgroupPath);
+      await takeAway(fresh, location, id, cgroupPath, deps);
       await bundle.remove();
     }).catch((error: unknown) => {
       op.log.warn({ runtime: location.name, error: messageOf(error) }, 'a probe left something behind');
     });
   }
+}
+
+async function takeAway(
+  op: Op,
+  location: OciRuntimeLocation,
+  id: string,
+  cgroupPath: string,
+  deps: ProbeDeps,
+): Promise<void> {
+  // Nothing of it is left after a success.
+  await new OciRuntime(location).delete(op, id, { force: true }).catch(() => undefined);
+  await deps.removeCgroup(op, cgroupPath);
 }
 
 async function versionOf(op: Op, path: string): Promise<string> {

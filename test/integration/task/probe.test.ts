@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -60,5 +60,13 @@ await test('one that fails or is missing: the reason is in the error, nothing is
     });
     await assert.rejects(probeOciRuntime(op, 'no-such-runtime', deps), /no-such-runtime: not installed/);
     await assert.rejects(probeOciRuntime(op, '/no/such/runtime', deps), /no such program/);
+  }),
+);
+
+await test('a probe that was killed is taken away by the next one', needsRoot, () =>
+  withDeps(async (deps, dir) => {
+    const { runtime } = await probeOciRuntime(op, 'auto', deps);
+    await mkdir(join(dir, `probe-${runtime.name}`, 'rootfs', 'usr'), { recursive: true });
+    assert.equal((await probeOciRuntime(op, runtime.name, deps)).runtime.name, runtime.name);
   }),
 );
