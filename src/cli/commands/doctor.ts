@@ -62,7 +62,8 @@ function summary({ instanceId, findings }: DoctorReport): string {
 
 function foreignLines(foreign: readonly Finding[], shown: number): string[] {
   if (foreign.length === 0) return [];
-  const rows = foreign.slice(0, shown).map(({ kind, key, message }) => [kind, key, message]);
+  // Keys are as long as paths and rules are: a third column would be off the screen.
+  const rows = foreign.slice(0, shown).map(({ kind, key, message }) => [kind, `${key}: ${message}`]);
   const widths = columnWidths(rows);
   const rest = foreign.length - rows.length;
   return [
