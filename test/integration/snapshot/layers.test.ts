@@ -14,7 +14,7 @@ import {
 import { join } from 'node:path';
 import test from 'node:test';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
-import { canceled } from '../../../src/lib/errors.ts';
+import { canceled, kindOf, messageOf } from '../../../src/lib/errors.ts';
 import { realSyscalls } from '../../../src/linux/syscalls.ts';
 import { archive, diffIdOf, dir, file, hardLink, symlink, type Member } from './archive.ts';
 import { needsRoot, openRoom, type Room } from './room.ts';
@@ -366,4 +366,20 @@ test('an inherited ACL does not reach what is unpacked below it', needsRoot, asy
   if (room.layers.marker(diffId).skippedXattrs.length > 0) t.skip('this file system has no ACLs');
   else assert.deepEqual(realSyscalls().llistxattr(join(files, 'd')), ['system.posix_acl_default']);
   assert.deepEqual(realSyscalls().llistxattr(join(files, 'd/f')), []);
+});
+
+test('a full disk is said to be full, and nothing of the layer stays', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const layers = join(room.root, 'layers');
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=512k', 'gantry-test', layers]);
+  try {
+    await assert.rejects(room.unpack(file('big', 'x'.repeat(2 << 20))), (error) => {
+      assert.equal(kindOf(error), 'ResourceExhausted');
+      assert.match(messageOf(error), /no space left on device/);
+      return true;
+    });
+    assert.deepEqual(room.layerNames(), []);
+  } finally {
+    execFileSync('umount', [layers]);
+  }
 });

@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { GantryError, kindOf, messageOf } from '../../../lib/errors.ts';
+import { fromNodeError } from '../../../linux/errno.ts';
 import { realSyscalls } from '../../../linux/syscalls.ts';
 import { runLayerJob, type JobContext } from './layer-job.ts';
 import type { FromWorker, Jobs, ToWorker } from './protocol.ts';
@@ -37,12 +38,20 @@ async function run(message: Extract<ToWorker, { kind: 'run' }>): Promise<void> {
   };
   try {
     tell({ kind: 'done', seq, result: await carryOut(message, context) });
-  } catch (error) {
+  } catch (failure) {
+    const error = describeNoRoom(failure);
     const details = error instanceof GantryError ? error.details : {};
     tell({ kind: 'failed', seq, error: { errorKind: kindOf(error), message: messageOf(error), details } });
   } finally {
     running.delete(seq);
   }
+}
+
+/** A disk that is full is no fault in here: Node's own error would reach the user as an internal one. */
+function describeNoRoom(error: unknown): unknown {
+  if (error instanceof GantryError) return error;
+  const known = fromNodeError(error, 'writing a layer');
+  return known.kind === 'ResourceExhausted' ? known : error;
 }
 
 async function carryOut(
