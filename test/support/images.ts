@@ -48,7 +48,10 @@ export function blobOf(mediaType: string, content: string | Buffer): Blob {
 
 /** A layer of one file, called `file`. */
 export async function layerOf(content: string | Buffer, compression: Compression = 'gzip'): Promise<Layer> {
-  const tar = await tarOf({ file: content });
+  return layerOfTar(await tarOf({ file: content }), compression);
+}
+
+export function layerOfTar(tar: Buffer, compression: Compression = 'gzip'): Layer {
   const data = compression === 'none' ? tar : compression === 'gzip' ? gzipSync(tar) : zstdCompressSync(tar);
   return { ...blobOf(`${OCI}.layer.v1.tar${SUFFIX[compression]}`, data), diffId: digestOf(tar), tar };
 }

@@ -8,6 +8,7 @@ import type { Container, Secret } from '../../kube/objects.ts';
 import type { Story } from '../events/story.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import type { ImageUser } from '../sync/container-config.ts';
+import { isImageName } from './image-name.ts';
 import { pullCredentials } from './pull-credentials.ts';
 
 export type ImageAnswer =
@@ -125,7 +126,7 @@ export class ImagePuller {
       const reason =
         error instanceof NeverPullError
           ? 'ErrImageNeverPull'
-          : isKind(error, 'InvalidArgument')
+          : isKind(error, 'InvalidArgument') && !isImageName(job.image)
             ? 'InvalidImageName'
             : 'ErrImagePull';
       job.failure = { reason, message: messageOf(error), sinceMs: nowMs };
