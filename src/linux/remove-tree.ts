@@ -171,11 +171,22 @@ async function mountBlockers({ path, foreignNamespaces = 'block' }: RemoveReques
   const byPath = infos.filter((info) => info.mountPoint === real || isBelow(info.mountPoint, real));
   const byLocation = location === undefined ? [] : mountsWithin(infos, location);
   const blockers: Blocker[] = [];
-  for (const info of new Set([...byPath, ...byLocation])) {
+  const ours = new Set([...byPath, ...byLocation]);
+  for (const info of ours) {
     blockers.push(mountBlocker(shownPath(info.mountPoint, real, path), info, await processesUsing(info.mountPoint)));
   }
   if (foreignNamespaces === 'ignore' || location === undefined) return blockers;
-  return [...blockers, ...(await foreignMounts((others) => mountsWithin(others, location))).map(foreignBlocker)];
+  // Under systemd every service with a namespace of its own has a copy of each of our mounts, which goes with ours. One that
+  // stays is named by the next attempt.
+  const shown = new Set([...ours].map(whatIsWhere));
+  const theirs = await foreignMounts((others) =>
+    mountsWithin(others, location).filter((info) => !shown.has(whatIsWhere(info))),
+  );
+  return [...blockers, ...theirs.map(foreignBlocker)];
+}
+
+function whatIsWhere({ device, root, mountPoint }: MountInfo): string {
+  return JSON.stringify([device, root, mountPoint]);
 }
 
 /** In the words of the caller, who may know the root by another name. */

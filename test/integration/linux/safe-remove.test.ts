@@ -283,6 +283,38 @@ test('a mount that only another mount namespace has is named with its process', 
   }
 });
 
+test(
+  'a mount that other namespaces have a copy of is named once; a copy that stays behind is named with its process',
+  needsRoot,
+  async () => {
+    using scratch = new Scratch();
+    const request = volume(scratch);
+    const at = `${request.path}/nas`;
+    run('mount', '-t', 'tmpfs', 'nas', at);
+    const script = 'echo copied && exec sleep 1000';
+    const child = spawn('unshare', ['-m', '--propagation', 'private', 'sh', '-c', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    try {
+      await once(child.stdout, 'data');
+      assert.deepEqual(
+        blockersOf(await remove(request)).map(({ path, holders }) => ({ path, holders })),
+        [{ path: at, holders: undefined }],
+      );
+      run('umount', at);
+      assert.deepEqual(
+        blockersOf(await remove(request)).map(({ path, holders }) => ({ path, pid: holders?.[0]?.pid })),
+        [{ path: at, pid: child.pid }],
+      );
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+      assert.equal((await remove(request)).kind, 'removed');
+    } finally {
+      child.kill('SIGKILL');
+    }
+  },
+);
+
 test('a process that uses what is mounted is named', needsRoot, async () => {
   using scratch = new Scratch();
   const request = volume(scratch);
