@@ -16,7 +16,8 @@ const op = { signal: new AbortController().signal, log: silentLog };
  * where host-local keeps which address it gave last (the addresses themselves have a probe of their own), and crun's cache of
  * seccomp filters, one for each profile.
  */
-const NOT_A_LEAK = /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log)$/;
+const NOT_A_LEAK =
+  /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log)$/;
 
 /**
  * All the places of a Gantry of a test's own, below one temporary folder and with an instance id of its own, so that it
