@@ -79,3 +79,59 @@ test('a deadline of another boot means nothing', () => {
   const old = { ...stop(5), bootId: 'earlier', signalSentBoottimeMs: 1, kills: 3 };
   assert.deepEqual(mergeStop(old, ask(1000), now), stop(1000));
 });
+
+interface Ask {
+  readonly atMs: number;
+  readonly graceMs: number;
+}
+
+/** Plays requests on a process that never ends; each intent goes through the store, as if the daemon were restarted at every step. */
+function playStops(asks: readonly Ask[], signalFails: boolean, untilMs: number): { kind: string; atMs: number }[] {
+  const done: { kind: string; atMs: number }[] = [];
+  const reload = (intent: StopIntent): StopIntent => JSON.parse(JSON.stringify(intent)) as StopIntent;
+  let intent: StopIntent | undefined;
+  const act = (atMs: number): number => {
+    for (;;) {
+      if (intent === undefined) return Infinity;
+      const step = planStop(intent, atMs);
+      if (step.kind === 'wait') return step.untilBoottimeMs;
+      done.push({ kind: step.kind, atMs });
+      if (step.kind === 'kill') intent = { ...intent, kills: intent.kills + 1, lastKillBoottimeMs: atMs };
+      else if (signalFails) intent = { ...intent, signalFailedBoottimeMs: atMs };
+      else intent = { ...intent, signalSentBoottimeMs: atMs };
+      intent = reload(intent);
+    }
+  };
+  let timerMs = Infinity;
+  for (const { atMs, graceMs } of asks) {
+    while (timerMs <= atMs) timerMs = act(timerMs);
+    intent = reload(mergeStop(intent, ask(graceMs), { ...now, boottimeMs: atMs }));
+    timerMs = act(atMs);
+  }
+  while (timerMs <= untilMs) timerMs = act(timerMs);
+  return done;
+}
+
+test('whoever asks when, with restarts between all steps: SIGKILL at the earliest deadline and no other time', () => {
+  const asks = fc
+    .array(fc.record({ atMs: fc.nat(60_000), graceMs: fc.oneof(fc.constant(0), fc.nat(5_000), fc.nat(100_000)) }), {
+      minLength: 1,
+      maxLength: 6,
+    })
+    .map((list) => list.sort((a, b) => a.atMs - b.atMs));
+  fc.assert(
+    fc.property(asks, fc.boolean(), (list, signalFails) => {
+      const done = playStops(list, signalFails, 200_000);
+      const first = list[0] ?? { atMs: 0, graceMs: 0 };
+      const signals = done.filter(({ kind }) => kind === 'signal');
+      const kills = done.filter(({ kind }) => kind === 'kill');
+      // A later request with a longer grace changes nothing; one with a shorter deadline counts at once. What was asked for
+      // after the first SIGKILL cannot matter any more.
+      const asked = Math.min(...list.map(({ atMs, graceMs }) => atMs + graceMs));
+      const failed = signalFails && first.graceMs > 0 ? first.atMs + SIGNAL_FAILED_WAIT_MS : Infinity;
+      assert.equal(kills[0]?.atMs, Math.min(asked, failed));
+      assert.deepEqual(signals, first.graceMs > 0 ? [{ kind: 'signal', atMs: first.atMs }] : []);
+      assert.ok(done.findIndex(({ kind }) => kind === 'kill') >= signals.length, 'never a signal after SIGKILL');
+    }),
+  );
+});

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { CLEANUP_BACKOFF } from '../../lib/backoff.ts';
+import { backoffDelayMs, CLEANUP_BACKOFF } from '../../lib/backoff.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import { RetryQueue } from './retry-queue.ts';
@@ -136,4 +136,146 @@ test('forgotten or closed, nothing is tried any more', async () => {
   queue.close();
   await clock.advance(1_000_000);
   assert.equal(tried.length, 2);
+});
+
+interface Arrival {
+  readonly id: string;
+  readonly afterMs: number;
+  /** How often its handling fails before it works. */
+  readonly failures: number;
+  readonly takesMs: number;
+}
+
+interface Handled {
+  readonly id: string;
+  readonly event: number;
+  readonly beganMs: number;
+  readonly endedMs: number;
+  readonly ok: boolean;
+}
+
+const arrivals: fc.Arbitrary<Arrival[]> = fc.array(
+  fc.record({
+    id: fc.constantFrom('a', 'b'),
+    // Most arrive close together; some when the pauses have grown long.
+    afterMs: fc.oneof(fc.constant(0), fc.nat(3_000), fc.nat(200_000)),
+    failures: fc.oneof(fc.constant(0), fc.nat(4), fc.nat(12)),
+    takesMs: fc.oneof(fc.constant(0), fc.nat(2_500)),
+  }),
+  { minLength: 1, maxLength: 12 },
+);
+
+/** Plays the arrivals until all is done. `entered`: per id, the events that went into back-off, in the order in which they did. */
+async function play(
+  plan: readonly Arrival[],
+): Promise<{ handled: Handled[]; arrivedMs: number[]; entered: Map<string, number[]>; busy: boolean }> {
+  const clock = new FakeClock();
+  const handled: Handled[] = [];
+  const arrivedMs: number[] = [];
+  const entered = new Map<string, number[]>();
+  const left = plan.map(({ failures }) => failures);
+  const queue: RetryQueue<number> = new RetryQueue<number>({
+    clock,
+    log: silentLog,
+    policy: CLEANUP_BACKOFF,
+    attemptTimeoutMs: 10_000,
+    nameOf: String,
+    handle: async (_op, id, event) => {
+      const beganMs = clock.monotonicMs();
+      const { takesMs = 0 } = plan[event] ?? {};
+      if (takesMs > 0) await clock.sleep(takesMs);
+      const ok = (left[event] ?? 0) === 0;
+      handled.push({ id, event, beganMs, endedMs: clock.monotonicMs(), ok });
+      if (ok) return;
+      left[event] = (left[event] ?? 0) - 1;
+      if (entered.get(id)?.includes(event) !== true) entered.set(id, [...(entered.get(id) ?? []), event]);
+      throw new Error('not yet');
+    },
+  });
+  for (const [event, { id, afterMs }] of plan.entries()) {
+    await clock.advance(afterMs);
+    arrivedMs.push(clock.monotonicMs());
+    if (queue.has(id)) entered.set(id, [...(entered.get(id) ?? []), event]);
+    void queue.attempt(id, event);
+  }
+  await clock.advance(24 * 3_600_000);
+  return { handled, arrivedMs, entered, busy: queue.view().length > 0 };
+}
+
+test('whatever comes and fails when: each event is done once, in the order in which its id fell into back-off', async () => {
+  await fc.assert(
+    fc.asyncProperty(arrivals, async (plan) => {
+      const { handled, arrivedMs, entered, busy } = await play(plan);
+      assert.ok(!busy);
+      const done = handled.filter(({ ok }) => ok);
+      assert.deepEqual(
+        done.map(({ event }) => event).sort((x, y) => x - y),
+        [...plan.keys()],
+      );
+      for (const { event, beganMs } of done) assert.ok(beganMs >= (arrivedMs[event] ?? Infinity));
+      for (const [id, order] of entered) {
+        const mine = done.filter((one) => one.id === id && order.includes(one.event)).map(({ event }) => event);
+        assert.deepEqual(mine, order);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('a queue that falls due is taken whole; what follows a failure waits; the pause doubles until all that was taken is done', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(3), { minLength: 2, maxLength: 5 }), async (failures) => {
+      // All of one id, at once: the first fails, so that the others queue up behind it.
+      const plan = failures.map((count, index) => ({
+        id: 'a',
+        afterMs: 0,
+        failures: index === 0 ? count + 1 : count,
+        takesMs: 0,
+      }));
+      const { handled } = await play(plan);
+      const expected: [number, boolean, number][] = [];
+      const left = plan.map((one) => one.failures);
+      let atMs = 0;
+      let attempts = 0;
+      let next = 0;
+      while (next < plan.length) {
+        const ok = left[next] === 0;
+        expected.push([next, ok, atMs]);
+        if (ok) next++;
+        else {
+          left[next] = (left[next] ?? 0) - 1;
+          atMs += backoffDelayMs(CLEANUP_BACKOFF, ++attempts);
+        }
+      }
+      assert.deepEqual(
+        handled.map(({ event, ok, beganMs }) => [event, ok, beganMs]),
+        expected,
+      );
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test('no id waits for another: what happens to one is the same with and without the other', async () => {
+  await fc.assert(
+    fc.asyncProperty(arrivals, async (plan) => {
+      const together = (await play(plan)).handled.filter(({ id }) => id === 'a');
+      let skippedMs = 0;
+      const events: number[] = [];
+      const alone = plan.flatMap((one, event) => {
+        skippedMs += one.afterMs;
+        if (one.id !== 'a') return [];
+        const afterMs = skippedMs;
+        skippedMs = 0;
+        events.push(event);
+        return [{ ...one, afterMs }];
+      });
+      const { handled } = await play(alone);
+      assert.deepEqual(
+        handled.map((one) => ({ ...one, event: events[one.event] })),
+        together,
+      );
+    }),
+    { numRuns: 40 },
+  );
 });

@@ -129,3 +129,59 @@ test('no decision is impossible for the state machine, none kills what may run, 
     }),
   );
 });
+
+/** The status after what a decision asks for has been carried out, and what a look finds then. */
+function carryOut(status: ContainerStatus, look: ContainerFound): [ContainerStatus, ContainerFound] | 'gone' {
+  const decision = decideContainer(status, look);
+  switch (decision.kind) {
+    case 'roll-back':
+      return 'gone';
+    case 'undo-start': {
+      const undone = transition(transition(status, { kind: 'start-undoing' }), { kind: 'start-undone' });
+      return [undone, { ...look, process: 'none', exit: undefined, runtimeStatus: undefined }];
+    }
+    case 'adopt':
+      return [transition(status, { kind: 'started', startedAtWallMs: decision.startedAtWallMs }), look];
+    case 'exited':
+      return [transition(status, { kind: 'exited', exit: decision.exit }), look];
+    case 'lose-sight':
+      return [transition(status, { kind: 'lost-sight', why: decision.why, atWallMs: 1 }), look];
+    case 'watch':
+      return [transition(status, { kind: 'verified' }), look];
+    case 'keep':
+    case 'look-again':
+      return [status, look];
+  }
+}
+
+test('a second recovery of the same world decides nothing new, however often the first was cut off', () => {
+  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, UNKNOWN);
+  const looks: fc.Arbitrary<ContainerFound> = fc
+    .record({
+      sameBoot: fc.boolean(),
+      process: fc.constantFrom('alive' as const, 'gone' as const, 'unverifiable' as const, 'none' as const),
+      exit: fc.constantFrom(exit, undefined),
+      runtimeStatus: fc.constantFrom('created', 'running', 'stopped', 'paused', undefined),
+    })
+    // Nothing of another boot is alive.
+    .map((look) => ({ ...look, bootedAtWallMs: 7, process: look.sameBoot ? look.process : ('none' as const) }));
+  fc.assert(
+    fc.property(statuses, looks, (status, look) => {
+      const first = carryOut(status, look);
+      if (first === 'gone') return;
+      const second = carryOut(...first);
+      assert.ok(second !== 'gone');
+      assert.deepEqual(second[0].state.kind, first[0].state.kind);
+      assert.equal(second[0].start, first[0].start);
+      const kind = decide(first[0], first[1]);
+      assert.ok(['keep', 'watch', 'look-again', 'lose-sight'].includes(kind), kind);
+      // Cut off in the middle of undoing: what the undoing left is not taken for an end of the command.
+      if (decide(status, look) === 'undo-start') {
+        const halfway = transition(status, { kind: 'start-undoing' });
+        for (const process of ['alive', 'gone', 'unverifiable', 'none'] as const) {
+          assert.equal(decide(halfway, { ...look, process, exit }), 'undo-start');
+        }
+      }
+    }),
+  );
+});
