@@ -281,6 +281,8 @@ await test('the hook runs inside the grace period, and what is left of it is the
   // The disk takes real time while the test's clock goes on.
   assert.match(stop, /^stopContainer main [3-6]$/);
   await w.until('gone', async () => (await w.pod('web')) === undefined);
+  const told = w.journal.map(({ what }) => what).filter((what) => /^container\.(killing|pre-stop|stopped)$/.test(what));
+  assert.deepEqual(told, ['container.killing', 'container.pre-stop', 'container.stopped']);
 });
 
 await test('a restart of the agent in the grace period neither restarts it nor repeats the hook', async (t) => {
