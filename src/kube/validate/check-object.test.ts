@@ -115,6 +115,70 @@ test('rules between fields', () => {
   ]);
 });
 
+test('values of fields and resources in the environment', () => {
+  const of = (valueFrom: object): string[] =>
+    specIssues({ containers: [{ name: 'a', image: 'x', env: [{ name: 'E', valueFrom }] }] });
+  const fields = [
+    'spec.serviceAccountName',
+    'status.hostIP',
+    'status.hostIPs',
+    'status.podIPs',
+    "metadata.labels['a/b']",
+  ];
+  for (const fieldPath of fields) assert.deepEqual(of({ fieldRef: { fieldPath } }), [], fieldPath);
+  const good: [resource: string, divisor?: string | number][] = [
+    ['limits.cpu'],
+    ['limits.cpu', '0'],
+    ['requests.cpu', '1m'],
+    ['requests.cpu', 1],
+    ['requests.cpu', '1000m'],
+    ['limits.memory', '1Mi'],
+    ['limits.memory', '1024Ki'],
+    ['requests.memory', '1G'],
+    ['limits.ephemeral-storage', '1Gi'],
+    ['requests.ephemeral-storage'],
+  ];
+  for (const [resource, divisor] of good) {
+    assert.deepEqual(
+      of({ resourceFieldRef: { resource, ...(divisor === undefined ? {} : { divisor }) } }),
+      [],
+      `${resource} ${divisor ?? ''}`,
+    );
+  }
+  const at = 'spec.containers[0].env[0].valueFrom.resourceFieldRef';
+  const bad: [resource: string, divisor: string | undefined, issue: RegExp][] = [
+    ['', undefined, /\.resource: Required value$/],
+    ['limits.disk', undefined, /\.resource: Unsupported value: "limits\.disk": supported values: "limits\.cpu"/],
+    ['limits.hugepages-2Mi', undefined, /\.resource: Unsupported value/],
+    ['limits.cpu', '2', /\.divisor: Invalid value: "2": must be one of 1m, 1 for cpu$/],
+    ['limits.cpu', '1k', /\.divisor: Invalid value: "1k"/],
+    ['limits.memory', '1m', /\.divisor: Invalid value: "1m": must be one of 1, 1k, 1M, .*, 1Ei for memory$/],
+    ['limits.memory', '1048576', /\.divisor: Invalid value: "1048576"/],
+    ['requests.ephemeral-storage', '3Mi', /\.divisor: Invalid value: "3Mi": .* for ephemeral-storage$/],
+    ['limits.memory', '-1', /\.divisor: Invalid value: "-1"/],
+    ['limits.memory', 'some', /\.divisor: Invalid value: "some": must be a quantity/],
+  ];
+  for (const [resource, divisor, issue] of bad) {
+    const [said = '', ...more] = of({ resourceFieldRef: { resource, ...(divisor === undefined ? {} : { divisor }) } });
+    assert.deepEqual(more, [], resource);
+    assert.ok(said.startsWith(at), said);
+    assert.match(said, issue);
+  }
+});
+
+test('what is refused is named once, and not called missing as well', () => {
+  const container = (fields: object): string[] => specIssues({ containers: [{ name: 'a', image: 'x', ...fields }] });
+  assert.deepEqual(container({ env: [{ name: 'E', valueFrom: { fileKeyRef: { path: 'x' } } }] }), [
+    'spec.containers[0].env[0].valueFrom.fileKeyRef: Forbidden: not supported by Gantry: environment from files of a volume',
+  ]);
+  assert.deepEqual(container({ env: [{ name: 'E', valueFrom: { configMapRef: { name: 'x' } } }] }), [
+    'spec.containers[0].env[0].valueFrom.configMapRef: unknown field "configMapRef"',
+  ]);
+  assert.deepEqual(container({ lifecycle: { preStop: { httpGet: { port: 80 } } } }), [
+    'spec.containers[0].lifecycle.preStop.httpGet: Forbidden: not supported by Gantry: hooks over HTTP; use exec',
+  ]);
+});
+
 test('unknown fields are dropped or warned of where the client asks for it', () => {
   const object = { apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'c', x: 1 }, data: {} };
   const dropped = checkObject(object, 'drop');

@@ -182,8 +182,8 @@ const bad: readonly (readonly [what: string, text: string, ...expected: string[]
       '    env: [{name: "A=B"}, {name: C, valueFrom: {}}, {name: D, valueFrom: {fieldRef: {fieldPath: status.phase}}}]\n',
     ),
     'f.yaml:9: spec.containers[0].env[0].name: Invalid value: "A=B": a valid environment variable name must consist only of printable ASCII characters other than \'=\'',
-    'f.yaml:9: spec.containers[0].env[1].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `configMapKeyRef` or `secretKeyRef`',
-    'f.yaml:9: spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase": supported values: "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels[\'<KEY>\']", "metadata.annotations[\'<KEY>\']", "spec.nodeName", "status.hostIP", "status.podIP", "status.podIPs"',
+    'f.yaml:9: spec.containers[0].env[1].valueFrom: Invalid value: "": must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`',
+    'f.yaml:9: spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Unsupported value: "status.phase": supported values: "metadata.name", "metadata.namespace", "metadata.uid", "metadata.labels[\'<KEY>\']", "metadata.annotations[\'<KEY>\']", "spec.nodeName", "spec.serviceAccountName", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"',
   ],
   [
     'resources',
