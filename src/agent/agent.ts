@@ -18,7 +18,7 @@ import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
 import { podSubresources } from './logs/subresources.ts';
-import { readHostDns, readHostsFile } from './node/host-facts.ts';
+import { fileSystemBytes, readHostDns, readHostsFile } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { Pleg } from './pleg/pleg.ts';
 import { toNodePod, type NodePod } from './pods/node-pod.ts';
@@ -60,6 +60,7 @@ export interface AgentHost {
   readonly mounts: VolumeMounts;
   readonly bootId: string;
   readonly memoryBytes: number;
+  readonly diskBytes: number;
   readonly cpus: number;
 }
 
@@ -97,6 +98,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
   const paths = new PodPaths(await realpath(config.podsDir), await realpath(config.logRoot));
   const bootId = config.host?.bootId ?? (await readBootId());
   const memoryBytes = config.host?.memoryBytes ?? os.totalmem();
+  const diskBytes = config.host?.diskBytes ?? (await fileSystemBytes(paths.podsDir));
   const cpus = config.host?.cpus ?? os.availableParallelism();
   const safeRemove = new SafeRemove({ clock });
   const remover = config.host?.remover ?? safeRemove;
@@ -131,6 +133,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
     agentVersion: config.version,
     bootId,
     memoryBytes,
+    diskBytes,
     cpus,
     problems: () => plegProblems(pleg),
   });
@@ -170,6 +173,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
     node: {
       nodeName,
       memoryBytes,
+      diskBytes,
       cpuMilli: cpus * 1000,
       hostIps: () => node.hostIps,
       runtimeName: () => node.runtimeName,

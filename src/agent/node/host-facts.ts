@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import os from 'node:os';
 import { parseResolvConf, type DnsConfig } from '../sync/dns.ts';
 
@@ -43,6 +43,12 @@ export async function readHostDns(): Promise<{ host: DnsConfig; upstream: DnsCon
 
 export function readHostsFile(): Promise<string> {
   return readText('/etc/hosts');
+}
+
+/** Size of the file system that a path is on. */
+export async function fileSystemBytes(path: string): Promise<number> {
+  const { blocks, bsize } = await statfs(path);
+  return blocks * bsize;
 }
 
 /** '' for a file that is not there. */

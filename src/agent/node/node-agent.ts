@@ -19,6 +19,7 @@ export interface NodeAgentDeps {
   readonly agentVersion: string;
   readonly bootId: string;
   readonly memoryBytes: number;
+  readonly diskBytes: number;
   readonly cpus: number;
   /** What else is wrong here: the PLEG's health. */
   readonly problems: () => readonly string[];
@@ -106,6 +107,7 @@ export class NodeAgent {
       hostIps: this.#hostIps,
       cpus: this.#deps.cpus,
       memoryBytes: this.#deps.memoryBytes,
+      diskBytes: this.#deps.diskBytes,
       machine: await machineFacts(this.#deps.bootId),
       runtimeVersion: this.#runtimeVersion,
       agentVersion: this.#deps.agentVersion,

@@ -6,6 +6,7 @@ export interface NodeInput {
   readonly hostIps: readonly string[];
   readonly cpus: number;
   readonly memoryBytes: number;
+  readonly diskBytes: number;
   readonly machine: {
     readonly architecture: string;
     readonly kernelVersion: string;
@@ -30,6 +31,7 @@ export function nodeObject(input: NodeInput): New<Node> {
   const resources = {
     cpu: String(input.cpus),
     memory: `${String(Math.floor(input.memoryBytes / 1024))}Ki`,
+    'ephemeral-storage': `${String(Math.floor(input.diskBytes / 1024))}Ki`,
     pods: String(MAX_PODS),
   };
   return {

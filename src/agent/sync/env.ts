@@ -45,13 +45,21 @@ export class References {
   }
 }
 
+/** What this machine has for containers that have no limit. */
+export interface NodeResources {
+  readonly cpuMilli: number;
+  readonly memoryBytes: number;
+  /** Of the file system that volumes are made on. */
+  readonly diskBytes: number;
+}
+
 /** What `fieldRef` can ask for beyond the object itself. */
 export interface PodFacts {
   readonly nodeName: string;
   readonly hostIps: readonly string[];
   readonly podIps: readonly string[];
   /** What an absent limit reads as in a resourceFieldRef. */
-  readonly allocatable: { readonly cpuMilli: number; readonly memoryBytes: number };
+  readonly allocatable: NodeResources;
 }
 
 /** Every ConfigMap and Secret that this container's environment needs, each once. */
@@ -120,8 +128,11 @@ function valueOf(
 ): Buffer | undefined {
   if (from.fieldRef !== undefined) return Buffer.from(fieldValue(from.fieldRef.fieldPath, pod, facts));
   if (from.resourceFieldRef !== undefined) {
-    const { resource, divisor } = from.resourceFieldRef;
-    return Buffer.from(resourceValue(container, resource, divisor, facts));
+    const { containerName = '', resource, divisor } = from.resourceFieldRef;
+    const asked =
+      containerName === '' ? container : pod.spec.containers.find((candidate) => candidate.name === containerName);
+    if (asked === undefined) throw new ConfigError(`resourceFieldRef: container ${containerName} not found`);
+    return Buffer.from(resourceValue(asked, resource, divisor, facts.allocatable));
   }
   const kind = from.configMapKeyRef !== undefined ? 'configmaps' : 'secrets';
   const reference = from.configMapKeyRef ?? from.secretKeyRef;
@@ -155,7 +166,8 @@ export function fieldValue(path: string, pod: NodePod, facts: PodFacts): string 
     case 'spec.nodeName':
       return facts.nodeName;
     case 'spec.serviceAccountName':
-      return spec.serviceAccountName ?? '';
+      // The second is the field's old name, and still its alias.
+      return spec.serviceAccountName ?? spec.serviceAccount ?? '';
     case 'status.hostIP':
       return facts.hostIps[0] ?? '';
     case 'status.hostIPs':
@@ -169,19 +181,26 @@ export function fieldValue(path: string, pod: NodePod, facts: PodFacts): string 
   }
 }
 
-function resourceValue(container: Container, resource: string, divisor: string | undefined, facts: PodFacts): string {
-  const match = /^(limits|requests)\.(cpu|memory)$/.exec(resource);
-  if (match === null) throw new ConfigError(`resourceFieldRef: unsupported resource ${resource}`);
-  const name = match[2] ?? '';
-  const resources = container.resources;
-  const given =
-    match[1] === 'limits' ? resources?.limits?.[name] : (resources?.requests?.[name] ?? resources?.limits?.[name]);
-  const unit = (divisor === undefined ? 0 : quantityToMilli(divisor) / 1000) || 1;
-  const absent = match[1] === 'limits';
-  if (name === 'cpu') {
-    const milli = given === undefined ? (absent ? facts.allocatable.cpuMilli : 0) : quantityToMilli(given);
-    return String(Math.ceil(milli / (unit * 1000)));
-  }
-  const bytes = given === undefined ? (absent ? facts.allocatable.memoryBytes : 0) : quantityToNumber(given);
-  return String(Math.ceil(bytes / unit));
+/** A limit or request as a whole number of `divisor`, rounded up. No limit, or 0, is what the machine has; no request is 0. */
+function resourceValue(
+  { resources }: Container,
+  resource: string,
+  divisor: string | undefined,
+  allocatable: NodeResources,
+): string {
+  const [, group, name = ''] = /^(limits|requests)\.(cpu|memory|ephemeral-storage)$/.exec(resource) ?? [];
+  if (group === undefined) throw new ConfigError(`resourceFieldRef: unsupported resource ${resource}`);
+  const toUnits = name === 'cpu' ? quantityToMilli : quantityToNumber;
+  const [limit, request] = [resources?.limits?.[name], resources?.requests?.[name]];
+  const given = group === 'limits' ? limit : (request ?? limit);
+  const units = given === undefined ? 0 : toUnits(given);
+  const size = units === 0 && group === 'limits' ? allocatableOf(name, allocatable) : units;
+  // 0 is how the API writes a divisor that was not given.
+  const unit = divisor === undefined || quantityToMilli(divisor) === 0 ? '1' : divisor;
+  return String(Math.ceil(size / toUnits(unit)));
+}
+
+function allocatableOf(name: string, { cpuMilli, memoryBytes, diskBytes }: NodeResources): number {
+  if (name === 'cpu') return cpuMilli;
+  return name === 'memory' ? memoryBytes : diskBytes;
 }

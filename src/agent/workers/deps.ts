@@ -7,6 +7,7 @@ import type { ImagePuller } from '../images/image-puller.ts';
 import type { PodPaths } from '../pods/paths.ts';
 import type { StatusWriter } from '../status/status-writer.ts';
 import type { DnsConfig } from '../sync/dns.ts';
+import type { NodeResources } from '../sync/env.ts';
 import type { TreeRemover } from '../volumes/plugin.ts';
 import type { VolumeManager } from '../volumes/volume-manager.ts';
 
@@ -29,13 +30,11 @@ export interface WorkerDeps {
   readonly cgroupParent: string;
 }
 
-export interface NodeFacts {
+export interface NodeFacts extends NodeResources {
   readonly nodeName: string;
   hostIps(): readonly string[];
   /** The scheme of container ids in statuses. */
   runtimeName(): string;
-  readonly memoryBytes: number;
-  readonly cpuMilli: number;
   /** The host's resolv.conf, and what a resolver on its loopback asks in turn. */
   hostDns(): Promise<{ readonly host: DnsConfig; readonly upstream: DnsConfig | undefined }>;
   /** The host's /etc/hosts. */

@@ -122,7 +122,7 @@ async function create(
     nodeName: deps.node.nodeName,
     hostIps: deps.node.hostIps(),
     podIps: ips,
-    allocatable: { cpuMilli: deps.node.cpuMilli, memoryBytes: deps.node.memoryBytes },
+    allocatable: deps.node,
   };
   const env = buildEnv(container, pod, facts, references);
   if (env.skipped.length > 0) {

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { KubeObject, New, Pod } from '../objects.ts';
 import { RESOURCES, resourceOfKind, type ResourceInfo } from '../resources.ts';
 import { checkShape, isRecord, type UnknownFields } from './check-shape.ts';
@@ -37,8 +38,21 @@ export function checkObject(value: unknown, unknownFields: UnknownFields = 'erro
   const wellTyped = !shaped.issues.some(
     ({ reason }) => reason === 'FieldValueTypeInvalid' || reason === 'FieldValueRequired',
   );
-  if (wellTyped) issues.push(...rulesOf(checked));
+  if (wellTyped) issues.push(...rulesOf(checked).filter((issue) => !isAboutLeftOut(issue, shaped.issues)));
   return { info, object: checked, issues, warnings: shaped.warnings };
+}
+
+/**
+ * Whether a rule finds a part empty only because what it has was refused or is unknown: that has been said, and "must have one of …"
+ * beside it would send the reader the wrong way.
+ */
+function isAboutLeftOut({ path, reason }: Issue, said: readonly Issue[]): boolean {
+  if (reason !== 'FieldValueRequired' && reason !== 'FieldValueInvalid') return false;
+  return said.some(
+    (earlier) =>
+      (earlier.reason === 'FieldValueForbidden' || earlier.reason === 'FieldUnknown') &&
+      isDeepStrictEqual(earlier.path.slice(0, -1), path),
+  );
 }
 
 function rulesOf(object: New<KubeObject>): Issue[] {

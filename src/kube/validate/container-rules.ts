@@ -1,8 +1,8 @@
-import type { Container, EnvVar, PodSpec, VolumeMount } from '../objects.ts';
+import type { Container, PodSpec, VolumeMount } from '../objects.ts';
 import { compareQuantities, isQuantity } from '../quantity.ts';
+import { envRules } from './env-rules.ts';
 import { duplicate, forbidden, invalid, missingTarget, notSupported, required } from './issue.ts';
 import type { FieldPath, Issue } from './issue.ts';
-import { qualifiedName } from './names.ts';
 
 export function containerRules(
   container: Container,
@@ -30,57 +30,6 @@ export function containerRules(
     ...securityRules(container, at),
   );
   return issues;
-}
-
-const FIELD_REFS: readonly string[] = [
-  'metadata.name',
-  'metadata.namespace',
-  'metadata.uid',
-  "metadata.labels['<KEY>']",
-  "metadata.annotations['<KEY>']",
-  'spec.nodeName',
-  'status.hostIP',
-  'status.podIP',
-  'status.podIPs',
-];
-const KEYED_FIELD_REF = /^metadata\.(?:labels|annotations)\['([^']*)'\]$/;
-
-function envRules(container: Container, at: FieldPath): Issue[] {
-  const issues: Issue[] = [];
-  for (const [index, env] of (container.env ?? []).entries()) issues.push(...envVarRules(env, [...at, 'env', index]));
-  for (const [index, from] of (container.envFrom ?? []).entries()) {
-    const path = [...at, 'envFrom', index];
-    const sources = [from.configMapRef, from.secretRef].filter((source) => source !== undefined).length;
-    if (sources === 0) issues.push(required(path, 'must specify one of: `configMapRef` or `secretRef`'));
-    if (sources > 1) issues.push(invalid(path, '', 'may not have more than one field specified at a time'));
-    const { prefix = '' } = from;
-    if (prefix !== '' && !/^[\x20-\x3c\x3e-\x7e]+$/.test(prefix)) {
-      issues.push(
-        invalid([...path, 'prefix'], prefix, "must consist only of printable ASCII characters other than '='"),
-      );
-    }
-  }
-  return issues;
-}
-
-function envVarRules({ value = '', valueFrom }: EnvVar, at: FieldPath): Issue[] {
-  if (valueFrom === undefined) {
-    return value.includes('\0') ? [invalid([...at, 'value'], value, 'must not contain a NUL character')] : [];
-  }
-  const path = [...at, 'valueFrom'];
-  const sources = Object.keys(valueFrom).length;
-  if (sources === 0) {
-    return [invalid(path, '', 'must specify one of: `fieldRef`, `configMapKeyRef` or `secretKeyRef`')];
-  }
-  if (sources > 1) return [invalid(path, '', 'may not have more than one field specified at a time')];
-  if (value !== '') return [invalid(path, '', 'may not be specified when `value` is not empty')];
-  const { fieldPath } = valueFrom.fieldRef ?? {};
-  if (fieldPath === undefined || FIELD_REFS.includes(fieldPath)) return [];
-  const key = KEYED_FIELD_REF.exec(fieldPath)?.[1];
-  const at2 = [...path, 'fieldRef', 'fieldPath'];
-  if (key === undefined) return [notSupported(at2, fieldPath, FIELD_REFS)];
-  const why = qualifiedName(key.toLowerCase());
-  return why === undefined ? [] : [invalid(at2, fieldPath, why)];
 }
 
 function portRules(container: Container, at: FieldPath): Issue[] {

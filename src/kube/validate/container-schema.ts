@@ -30,7 +30,7 @@ const envVar: Fields = {
       configMapKeyRef: has(object(keyRef)),
       secretKeyRef: has(object(keyRef)),
       fieldRef: has(object({ apiVersion: has(oneOf('v1')), fieldPath: must(text) })),
-      resourceFieldRef: refuse('values of resources in the environment'),
+      resourceFieldRef: has(object({ containerName: has(text), resource: must(text), divisor: has(quantity) })),
       fileKeyRef: refuse('environment from files of a volume'),
     }),
   ),
