@@ -1,7 +1,7 @@
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
-import { failedPrecondition, isKind } from '../../../lib/errors.ts';
+import { errnoOf, failedPrecondition, isKind, messageOf } from '../../../lib/errors.ts';
 import type { VolumePlugin } from '../plugin.ts';
 
 export const HOST_PATH_PLUGIN = 'kubernetes.io/host-path';
@@ -63,7 +63,12 @@ async function create(path: string, type: string): Promise<void> {
     await mkdir(path, { recursive: true, mode: 0o755 });
     return;
   }
-  await mkdir(dirname(path), { recursive: true, mode: 0o755 });
-  const file = await open(path, 'a', 0o644);
-  await file.close();
+  // The file alone, as in Kubernetes: a slip in the path must not leave folders on the host.
+  try {
+    const file = await open(path, 'a', 0o644);
+    await file.close();
+  } catch (error) {
+    const why = errnoOf(error) === 'ENOENT' ? `there is no folder ${dirname(path)}` : messageOf(error);
+    throw failedPrecondition(`hostPath type ${type}: ${path} cannot be made: ${why}`, { cause: error });
+  }
 }
