@@ -19,6 +19,13 @@ const op = { signal: new AbortController().signal, log: silentLog };
 const NOT_A_LEAK =
   /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log)$/;
 
+interface Places {
+  readonly dir: string;
+  readonly instance: string;
+  readonly state: string;
+  readonly netnsDir: string;
+}
+
 /**
  * All the places of a Gantry of a test's own, below one temporary folder and with an instance id of its own, so that it
  * shares nothing with another test's or with a user's Gantry. Disposing of it ends what is left of it by force (processes,
@@ -29,15 +36,26 @@ export class TempRoot implements AsyncDisposable {
   readonly dir: string;
   /** 8 letters and digits, as `--instance` wants them. */
   readonly instance: string;
+  /** `--state`. */
+  readonly state: string;
+  readonly netnsDir: string;
 
-  private constructor(dir: string, instance: string) {
+  private constructor({ dir, instance, state, netnsDir }: Places) {
     this.dir = dir;
     this.instance = instance;
+    this.state = state;
+    this.netnsDir = netnsDir;
   }
 
   static async make(): Promise<TempRoot> {
     const instance = `t${randomBytes(4).toString('hex').slice(0, 7)}`;
-    const root = new TempRoot(await mkdtemp(join(tmpdir(), `g-${instance}-`)), instance);
+    const dir = await mkdtemp(join(tmpdir(), `g-${instance}-`));
+    return await TempRoot.at({ dir, instance, state: join(dir, 'run'), netnsDir: join(dir, 'netns') });
+  }
+
+  /** Places that another process finds again. A real daemon's state and namespaces are on a tmpfs. */
+  static async at(places: Places): Promise<TempRoot> {
+    const root = new TempRoot(places);
     const { data, state, logRoot, podsDir, netnsDir, cniConfDir, cniDataDir, registryConfigDir } = root;
     for (const path of [data, state, logRoot, podsDir, netnsDir, cniConfDir, cniDataDir, registryConfigDir]) {
       await mkdir(path, { recursive: true });
@@ -49,17 +67,11 @@ export class TempRoot implements AsyncDisposable {
   get data(): string {
     return join(this.dir, 'root');
   }
-  get state(): string {
-    return join(this.dir, 'run');
-  }
   get logRoot(): string {
     return join(this.dir, 'logs');
   }
   get podsDir(): string {
     return join(this.data, 'pods');
-  }
-  get netnsDir(): string {
-    return join(this.dir, 'netns');
   }
   get cniConfDir(): string {
     return join(this.dir, 'cni/net.d');
