@@ -11,10 +11,11 @@ import type { ExitMonitors } from './events/exit-monitors.ts';
 import type { SingleFlight } from './events/single-flight.ts';
 import type { RetryQueue } from './events/retry-queue.ts';
 import type { StopDriver } from './container/stop-driver.ts';
-import type { SpecBuilder } from './container/spec-builder.ts';
+import type { Specs } from './container/spec-builder.ts';
 import type {
   CgroupTree,
   ContainerSnapshots,
+  Folders,
   ImageLookup,
   MountPoints,
   NamespacePins,
@@ -26,7 +27,7 @@ import type { ContainerStore } from './store/container-record.ts';
 import type { NameReservations } from './store/name-reservations.ts';
 import type { RuntimePaths } from './store/paths.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
-import type { TaskService } from './task/task-service.ts';
+import type { Tasks } from './task/task-service.ts';
 
 /** What every verb works with. Made once, in `main.ts`. */
 export interface RuntimeContext {
@@ -65,15 +66,16 @@ export interface RuntimeContext {
   readonly sandboxStops: SingleFlight;
   readonly stops: StopDriver;
 
-  readonly tasks: TaskService;
+  readonly tasks: Tasks;
   readonly exits: ExitMonitors;
-  readonly specs: SpecBuilder;
+  readonly specs: Specs;
   readonly images: ImageLookup;
   readonly snapshots: ContainerSnapshots;
   readonly networks: SandboxNetworks;
   readonly namespaces: NamespacePins;
   readonly mounts: MountPoints;
   readonly cgroups: CgroupTree;
+  readonly folders: Folders;
   readonly trees: TreeRemover;
   readonly processes: ProcessLook;
 }

@@ -1,4 +1,4 @@
-import { readdir, statfs } from 'node:fs/promises';
+import { mkdir, readdir, rmdir, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf, unavailable } from '../lib/errors.ts';
 import type { Cgroups } from '../linux/cgroups.ts';
@@ -6,7 +6,7 @@ import type { Mounts } from '../linux/mounts.ts';
 import type { Namespaces } from '../linux/namespaces.ts';
 import { inodeOf, isAlive, processIdentity, wchan } from '../linux/procfs.ts';
 import type { SafeRemove } from '../linux/safe-remove.ts';
-import type { CgroupTree, MountPoints, NamespacePins, ProcessLook, TreeRemover } from './parts.ts';
+import type { CgroupTree, Folders, MountPoints, NamespacePins, ProcessLook, TreeRemover } from './parts.ts';
 
 /** The runtime's parts over `linux/`: each a few words of ours for calls of theirs. */
 
@@ -88,9 +88,47 @@ async function cgroupChildren({ host }: Cgroups, path: string): Promise<string[]
   return [...names];
 }
 
+export const folders: Folders = {
+  make: async (path, mode) => {
+    await mkdir(path, { recursive: true, mode });
+  },
+  names: async (path) => {
+    try {
+      return await readdir(path);
+    } catch (error) {
+      if (errnoOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  },
+};
+
+/**
+ * What is left in these folders is known by name: a few files of ours, and mount points with nothing on them. Anything more than
+ * that goes the careful way, which takes a thread and longer.
+ */
+async function removeKnown(path: string): Promise<boolean> {
+  try {
+    for (const name of ['resolv.conf', 'hosts', 'hostname']) await unlessGone(unlink(join(path, name)));
+    for (const name of ['rootfs', 'shm', 'infra']) await unlessGone(rmdir(join(path, name)));
+    await unlessGone(rmdir(path));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function unlessGone(removal: Promise<void>): Promise<void> {
+  try {
+    await removal;
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  }
+}
+
 export function treeRemover(remover: SafeRemove): TreeRemover {
   return {
     remove: async (op, root, path) => {
+      if (await removeKnown(path)) return;
       const outcome = await remover.remove(op, { root, path });
       if (outcome.kind !== 'blocked') return;
       throw unavailable(`${path} cannot be removed: ${outcome.blockers.map(({ message }) => message).join('; ')}`, {

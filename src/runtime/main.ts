@@ -3,13 +3,11 @@ import { join } from 'node:path';
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
 import type { JournalReader, JournalWriter } from '../journal/journal.ts';
-import { withDeadline, type Op } from '../lib/abort.ts';
-import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
+import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Examiner } from '../lib/doctor.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
-import { Lanes } from '../lib/lane.ts';
 import type { Log } from '../lib/log.ts';
 import type { StoreThread } from '../lib/store/store-thread.ts';
 import { Mounts } from '../linux/mounts.ts';
@@ -17,45 +15,33 @@ import { Namespaces } from '../linux/namespaces.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
+import { assembleRuntime } from './assemble-runtime.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
 import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
-import { StopDriver } from './container/stop-driver.ts';
-import type { RuntimeContext } from './context.ts';
 import { runtimeExaminer } from './doctor/runtime-examiner.ts';
 import { storedParts } from './doctor/stored-parts.ts';
-import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
-import { ExitMonitors } from './events/exit-monitors.ts';
-import { handleCleanup } from './events/handle-cleanup.ts';
-import { correctExit, recordExit } from './events/record-exit.ts';
-import { RetryQueue } from './events/retry-queue.ts';
-import { SandboxLook } from './events/sandbox-look.ts';
-import { SingleFlight } from './events/single-flight.ts';
 import { openHost } from './host.ts';
 import { imageLookup, layerStore } from './image-parts.ts';
 import { createImageService } from './image/image-service.ts';
 import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
 import { createInspector } from './inspector/runtime-inspector.ts';
-import { cgroupTree, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
+import { cgroupTree, folders, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
 import { Iptables } from './network/iptables.ts';
 import { PodNetwork } from './network/pod-network.ts';
 import { prepareInfraRootfs } from './oci/build-infra-spec.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
-import { findOrphans } from './recovery/orphans.ts';
-import { recover } from './recovery/recover.ts';
 import { createRuntimeService } from './runtime-service.ts';
 import type { RuntimeSettings } from './settings.ts';
 import { LayerDirectory } from './snapshot/layer-directory.ts';
 import { Snapshots } from './snapshot/snapshots.ts';
 import { SnapshotThread } from './snapshot/worker/snapshot-thread.ts';
 import { CONTAINER_CODEC } from './store/container-record.ts';
-import { NameReservations } from './store/name-reservations.ts';
 import { openDatabases } from './store/open-databases.ts';
 import { RuntimePaths } from './store/paths.ts';
 import { RecordStore } from './store/record-store.ts';
-import { releaseTable, withFaults } from './store/release-table.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
-import { ExitWatcher } from './task/exit-watcher.ts';
+import { exitFolder } from './task/exit-folder.ts';
 import { linuxProcessTable } from './task/process-table.ts';
 import { linuxTaskCgroups } from './task/task-cgroups.ts';
 import { TaskService } from './task/task-service.ts';
@@ -94,11 +80,6 @@ export interface Runtime {
   /** Lets go of everything in this process. Pods go on running. */
   close(): Promise<void>;
 }
-
-/** One event in the queue (BEHAVIOUR.md C1); what it started goes on, and the next attempt joins it. */
-const ATTEMPT_TIMEOUT_MS = 10_000;
-/** A command in state D must not keep the daemon from serving. */
-const SWEEP_EXECS_MS = 10_000;
 
 /**
  * Opens the stores, finds the parts, and wires them. Returns when every question can be answered from the records; what has to be
@@ -180,30 +161,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     ipamDir: join(settings.root, 'cni', 'ipam'),
     defaultNetwork: settings.defaultNetwork,
   });
-  const exits: ExitWatcher = new ExitWatcher({
-    clock,
-    log,
-    processes,
-    exitsDir: paths.exits,
-    oomKillCount: (path) => cgroups.oomKillCount(path),
-    onExit: (id, exit) => {
-      recordExit(rt, id, exit);
-      deps.onExit?.();
-    },
-    onCorrection: (id, exit) => correctExit(rt, id, exit),
-  });
-
-  const parts = {
-    tasks,
-    snapshots,
-    networks,
-    namespaces: namespacePins(pins),
-    mounts: mountPoints(mounts),
-    cgroups: cgroupTree(cgroups),
-    trees: treeRemover(remover),
-  };
-  const lanes = new Lanes(clock, log);
-  const rt: RuntimeContext = {
+  const assembled = assembleRuntime({
     settings,
     paths,
     clock,
@@ -219,27 +177,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     ],
     sandboxes,
     containers,
-    sandboxNames: new NameReservations<string>('sandbox'),
-    containerNames: new NameReservations<string>('container'),
-    answered: new Set(),
-    adopted: new Set(),
     ledger,
-    releasers: { ...withFaults(releaseTable({ ...parts, ledger, sandboxes, lanes }), faults), ...networks.releasers },
-    lanes,
-    retries: new RetryQueue<CleanupEvent>({
-      clock,
-      log,
-      policy: CLEANUP_BACKOFF,
-      attemptTimeoutMs: ATTEMPT_TIMEOUT_MS,
-      nameOf: cleanupName,
-      handle: (op, id, event) => handleCleanup(op, rt, id, event),
-    }),
-    cleanups: new SingleFlight(),
-    starts: new SingleFlight(),
-    removals: new SingleFlight(),
-    sandboxStops: new SingleFlight(),
-    stops: new StopDriver(clock),
-    exits: new ExitMonitors(exits),
+    tasks,
     specs: new SpecBuilder({
       paths,
       host: host.facts,
@@ -252,25 +191,26 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       },
     }),
     images: imageLookup(images),
+    snapshots,
+    networks,
+    networkReleasers: networks.releasers,
+    namespaces: namespacePins(pins),
+    mounts: mountPoints(mounts),
+    cgroups: cgroupTree(cgroups),
+    folders,
+    trees: treeRemover(remover),
     processes: processLook,
-    ...parts,
-  };
-
-  takeNames(rt);
-  await faults.reach('recovery/opened');
-  // Before anything can be executed: whoever waited for these has gone with the earlier process.
-  await withDeadline(background, clock, SWEEP_EXECS_MS, 'end abandoned execs', (op) => tasks.sweepExecs(op)).catch(
-    (error: unknown) => {
-      log.warn({ error: messageOf(error) }, 'what an earlier process was executing may still run');
+    exitSources: {
+      processes,
+      exits: exitFolder(paths.exits),
+      oomKillCount: (path) => cgroups.oomKillCount(path),
     },
-  );
-  await faults.reach('recovery/execs-ended');
-  const orphans = await findOrphans(rt, () => snapshots.list());
-  await faults.reach('recovery/orphans-found');
-  await exits.start();
-  const look = new SandboxLook(rt);
-  look.start();
-  const recovered = recover(rt, orphans)
+    ...(deps.onExit === undefined ? {} : { onExit: deps.onExit }),
+  });
+  const { rt } = assembled;
+
+  const tookUp = await assembled.takeUp(() => snapshots.list());
+  const recovered = tookUp.recovered
     .then(async () => {
       await networks.repair(background);
       networks.start();
@@ -308,14 +248,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     recovered,
     close: async () => {
       closing.abort(canceled('gantryd is stopping'));
-      look.close();
-      rt.stops.close();
-      rt.retries.close();
-      sandboxes.close();
-      containers.close();
+      const ended = assembled.close();
       networks.close();
       images.close();
-      await exits.close();
+      await ended;
       pidfds.close();
       pins.close();
       remover.close();
@@ -324,14 +260,4 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       await durable.close();
     },
   };
-}
-
-/** Every object that is whole keeps its name; a half-made one holds none: it is being rolled back (FAILURES.md row 41). */
-function takeNames(rt: RuntimeContext): void {
-  for (const { meta, status } of rt.sandboxes.list()) {
-    if (status.state.kind !== 'starting') rt.sandboxNames.take(meta.facts.name, meta.id);
-  }
-  for (const { meta, status } of rt.containers.list()) {
-    if (status.state.kind !== 'creating') rt.containerNames.take(meta.facts.name, meta.id);
-  }
 }

@@ -107,6 +107,13 @@ export interface MountPoints {
   unmount(op: Op, target: string): Promise<void>;
 }
 
+export interface Folders {
+  /** With those above it; there already is a success. */
+  make(path: string, mode: number): Promise<void>;
+  /** Names of what is in it; none when it is not there. */
+  names(path: string): Promise<string[]>;
+}
+
 export interface TreeRemover {
   /** Removes `path` and all below, which lies below `root`. Throws, naming what is in the way, unless all is gone. */
   remove(op: Op, root: string, path: string): Promise<void>;

@@ -34,6 +34,9 @@ export interface SpecBuilderDeps {
 /** Placeholder for checking a configuration before there is a root file system. */
 const NOBODY_YET: ResolvedUser = { uid: 0, gid: 0, additionalGids: [] };
 
+/** What the runtime's verbs call. */
+export type Specs = Pick<SpecBuilder, keyof SpecBuilder>;
+
 /** Turns records into what the task service needs: gathers what the pure builders ask for. */
 export class SpecBuilder {
   readonly #deps: SpecBuilderDeps;

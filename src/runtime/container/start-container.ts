@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
@@ -102,8 +101,8 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   ]);
   // A stop of the sandbox that began before the intent was visible has not seen this container: so it must not start.
   sandboxFor(rt, meta);
-  await mkdir(rootfs, { recursive: true, mode: 0o700 });
-  if (meta.facts.logPath !== undefined) await mkdir(dirname(meta.facts.logPath), { recursive: true, mode: 0o755 });
+  await rt.folders.make(rootfs, 0o700);
+  if (meta.facts.logPath !== undefined) await rt.folders.make(dirname(meta.facts.logPath), 0o755);
   await rt.faults.reach('start-container/folders-made');
   await rt.snapshots.mount(op, id, rootfs);
   await rt.faults.reach('start-container/rootfs-mounted');

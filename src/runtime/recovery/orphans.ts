@@ -1,7 +1,6 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf, messageOf } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { parseOwner } from '../store/owners.ts';
@@ -29,10 +28,10 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     return parsed !== undefined && (parsed.kind === 'network' || !known(parsed.id));
   });
   const [sandboxes, containers, exits, networks, snapshots] = await Promise.all([
-    namesIn(rt.paths.sandboxes),
-    namesIn(rt.paths.containers),
-    namesIn(rt.paths.exits),
-    namesIn(rt.settings.netnsDir),
+    rt.folders.names(rt.paths.sandboxes),
+    rt.folders.names(rt.paths.containers),
+    rt.folders.names(rt.paths.exits),
+    rt.folders.names(rt.settings.netnsDir),
     snapshotIds(),
   ]);
   const owned = new Set(rt.sandboxes.list().map(({ meta }) => meta.facts.netnsPath));
@@ -117,14 +116,5 @@ export async function releaseOrphans(op: Op, rt: RuntimeContext, orphans: readon
       rt.log.warn({ orphan, error: messageOf(error) }, 'a leftover could not be released yet');
       if (orphan.kind === 'ledger') rt.retries.fail(orphan.owner, { kind: 'orphan', owner: orphan.owner }, error);
     }
-  }
-}
-
-async function namesIn(path: string): Promise<string[]> {
-  try {
-    return await readdir(path);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
   }
 }

@@ -1,6 +1,5 @@
 import type { Op } from '../../lib/abort.ts';
 import { messageOf, unavailable } from '../../lib/errors.ts';
-import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
 import { durably } from '../container/durably.ts';
@@ -112,7 +111,7 @@ async function look(op: Op, rt: RuntimeContext, { meta, status }: ContainerRecor
     if (!(await rt.processes.alive(task.pid, task.startTimeTicks))) return { ...base, process: 'gone' };
     const alive = { process: 'alive', processStartedAtWallMs: bootedAtWallMs + task.startTimeTicks * TICK_MS } as const;
     if (status.start === undefined) return { ...base, ...alive };
-    const state = await new OciRuntime(task.runtime).state(op, meta.id);
+    const state = await rt.tasks.state(op, task);
     return { ...base, ...alive, ...(state === undefined ? {} : { runtimeStatus: state.status }) };
   } catch (error) {
     op.log.warn({ containerId: meta.id, error: messageOf(error) }, 'a container could not be looked at');

@@ -1,7 +1,5 @@
-import { rmdir, unlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
 import type { Lanes } from '../../lib/lane.ts';
 import type { Ledger, LedgerEntry, Releaser, Releasers } from '../../lib/ledger.ts';
@@ -14,14 +12,14 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from '../parts.ts';
-import type { TaskRemains, TaskService } from '../task/task-service.ts';
+import type { TaskRemains, Tasks } from '../task/task-service.ts';
 import { sandboxOwner } from './owners.ts';
 import type { SandboxStore } from './sandbox-record.ts';
 
 export interface ReleaseDeps {
   readonly ledger: Ledger;
   readonly sandboxes: SandboxStore;
-  readonly tasks: Pick<TaskService, 'delete'>;
+  readonly tasks: Pick<Tasks, 'delete'>;
   readonly snapshots: ContainerSnapshots;
   readonly networks: SandboxNetworks;
   readonly namespaces: NamespacePins;
@@ -51,8 +49,8 @@ type ReleaseKind = (typeof KINDS)[number];
 export function releaseTable(deps: ReleaseDeps): Record<ReleaseKind, Releaser> {
   return {
     cgroup: (_op, entry) => inCgroupLane(deps.lanes, entry.key, (op) => releaseCgroup(op, deps, entry)),
-    directory: (op, entry) => releaseFolder(op, deps, entry),
-    bundle: (op, entry) => releaseFolder(op, deps, entry),
+    directory: (op, entry) => deps.trees.remove(op, rootOf(entry), entry.key),
+    bundle: (op, entry) => deps.trees.remove(op, rootOf(entry), entry.key),
     tmpfs: (op, entry) => deps.mounts.unmount(op, entry.key),
     rootfs: (op, entry) => deps.snapshots.unmount(op, entry.key),
     snapshot: (op, entry) => deps.snapshots.remove(op, entry.key),
@@ -90,28 +88,6 @@ async function releaseCgroup(op: Op, { cgroups, sandboxes, ledger }: ReleaseDeps
   }
   await cgroups.killAll(op, entry.key);
   await cgroups.remove(op, entry.key);
-}
-
-/**
- * What is left in these folders is known by name: a few files of ours, and mount points with nothing on them. Anything more than
- * that goes the careful way, which takes a thread and longer.
- */
-async function releaseFolder(op: Op, { trees }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
-  try {
-    for (const name of ['resolv.conf', 'hosts', 'hostname']) await unlessGone(unlink(join(entry.key, name)));
-    for (const name of ['rootfs', 'shm', 'infra']) await unlessGone(rmdir(join(entry.key, name)));
-    await unlessGone(rmdir(entry.key));
-  } catch {
-    await trees.remove(op, rootOf(entry), entry.key);
-  }
-}
-
-async function unlessGone(removal: Promise<void>): Promise<void> {
-  try {
-    await removal;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
 }
 
 async function releaseNetwork(op: Op, { networks, namespaces }: ReleaseDeps, entry: LedgerEntry): Promise<void> {

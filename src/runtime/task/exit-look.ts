@@ -1,6 +1,5 @@
 import { messageOf } from '../../lib/errors.ts';
 import { decodeWaitStatus, type WaitStatus } from '../../linux/pidfd.ts';
-import { readExitFile } from './exit-file.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
 import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 import { isAlive } from './process-end.ts';
@@ -103,7 +102,7 @@ export class ExitLook {
   }
 
   async #lookOnce(): Promise<void> {
-    const record = await readExitFile(this.#deps.exitsDir, this.#task.id);
+    const record = await this.#deps.exits.read(this.#task.id);
     if (record !== undefined) await this.#foundFile(record);
     else if (!this.told) await this.#lookAtProcess();
   }
@@ -125,7 +124,7 @@ export class ExitLook {
     const graceOver = nowMs - this.#goneSinceMs >= FILE_GRACE_MS;
     if (!graceOver && (monitorLives || !this.#pidfdSpoke)) return;
     // Its last deed may have been the file.
-    const record = await readExitFile(this.#deps.exitsDir, this.#task.id);
+    const record = await this.#deps.exits.read(this.#task.id);
     if (record !== undefined) await this.#foundFile(record);
     else await this.#tell(this.#withoutFile(monitorLives), 'file');
   }

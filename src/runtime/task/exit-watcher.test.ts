@@ -7,6 +7,7 @@ import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { WaitStatus } from '../../linux/pidfd.ts';
 import type { ExitStatus } from './exit-status.ts';
+import { exitFolder } from './exit-folder.ts';
 import { ExitWatcher } from './exit-watcher.ts';
 import type { WatchedTask } from './watched-task.ts';
 import type { ProcessTable, ProcessView } from './process-table.ts';
@@ -74,7 +75,7 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
     clock,
     log: silentLog,
     processes,
-    exitsDir,
+    exits: exitFolder(exitsDir),
     oomKillCount: () => Promise.resolve(oom.kills),
     onExit: (id, status) => told.push([id, status]),
     onCorrection: (id, status) => corrected.push([id, status]),

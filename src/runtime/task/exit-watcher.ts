@@ -1,5 +1,3 @@
-import { watch, type FSWatcher } from 'node:fs';
-import { mkdir, readdir } from 'node:fs/promises';
 import type { Timer } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { ExitLook } from './exit-look.ts';
@@ -14,7 +12,7 @@ const LOOK_EVERY_MS = 1_000;
 export class ExitWatcher implements AsyncDisposable {
   readonly #deps: ExitWatcherDeps;
   readonly #looks = new Map<string, ExitLook>();
-  #watcher: FSWatcher | undefined;
+  #watcher: Disposable | undefined;
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
   #closed = false;
@@ -25,7 +23,7 @@ export class ExitWatcher implements AsyncDisposable {
 
   /** Makes the exits folder if need be, and begins to watch. Tasks may be armed before or after. */
   async start(): Promise<void> {
-    await mkdir(this.#deps.exitsDir, { recursive: true, mode: 0o700 });
+    await this.#deps.exits.ensure();
     this.#openWatch();
     this.#schedule();
     await this.look();
@@ -73,22 +71,24 @@ export class ExitWatcher implements AsyncDisposable {
 
   #openWatch(): void {
     try {
-      this.#watcher = watch(this.#deps.exitsDir, { persistent: false }, (_event, name) => {
-        if (name === null) void this.look();
-        // conmon writes `<id>.<random>` and renames it: only the whole name is an id.
-        else this.#looks.get(name)?.wake();
-      });
-      this.#watcher.on('error', (error) => {
-        this.#deps.log.warn({ error: messageOf(error) }, 'watch on exit files lost');
-        this.#closeWatch();
-      });
+      this.#watcher = this.#deps.exits.watch(
+        (name) => {
+          if (name === undefined) void this.look();
+          // conmon writes `<id>.<random>` and renames it: only the whole name is an id.
+          else this.#looks.get(name)?.wake();
+        },
+        (error) => {
+          this.#deps.log.warn({ error: messageOf(error) }, 'watch on exit files lost');
+          this.#closeWatch();
+        },
+      );
     } catch (error) {
       this.#deps.log.warn({ error: messageOf(error) }, 'exit files cannot be watched: looked at every second instead');
     }
   }
 
   #closeWatch(): void {
-    this.#watcher?.close();
+    this.#watcher?.[Symbol.dispose]();
     this.#watcher = undefined;
   }
 
@@ -102,13 +102,8 @@ export class ExitWatcher implements AsyncDisposable {
   }
 
   async #lookRound(): Promise<void> {
-    try {
-      await readdir(this.#deps.exitsDir);
-    } catch {
-      // Somebody has removed it: the watch is on nothing.
-      await mkdir(this.#deps.exitsDir, { recursive: true, mode: 0o700 }).catch(() => undefined);
-      this.#closeWatch();
-    }
+    // Somebody has removed it: the watch is on nothing.
+    if (!(await this.#deps.exits.ensure().catch(() => false))) this.#closeWatch();
     if (!this.#closed && this.#watcher === undefined) this.#openWatch();
     await this.look();
   }

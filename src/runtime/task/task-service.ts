@@ -1,6 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
+import type { OciState } from '../oci/spec.ts';
 import { longestStateDir } from './bundle-files.ts';
 import { createTask } from './create-task.ts';
 import { deleteTask, type TaskRemains } from './delete-task.ts';
@@ -20,6 +21,9 @@ export type { TaskRemains } from './delete-task.ts';
 const CREATES_AT_ONCE = 4;
 
 const SIGKILL = 9;
+
+/** What the runtime's verbs call. */
+export type Tasks = Pick<TaskService, keyof TaskService>;
 
 /** A running container: its first process, its monitor, and the OCI runtime that knows both. */
 export class TaskService {
@@ -49,6 +53,11 @@ export class TaskService {
   /** Lets the container's own command run. */
   start(op: Op, task: Task): Promise<void> {
     return new OciRuntime(task.runtime).start(op, task.id);
+  }
+
+  /** The OCI runtime's own word; undefined when it knows no such container. */
+  state(op: Op, task: Task): Promise<OciState | undefined> {
+    return new OciRuntime(task.runtime).state(op, task.id);
   }
 
   /** To the first process, through a pidfd whose start time was compared. False: it is gone already. */

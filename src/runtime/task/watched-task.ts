@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import type { ExitFolder } from './exit-folder.ts';
 import type { ExitStatus } from './exit-status.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { Task } from './task.ts';
@@ -8,7 +9,7 @@ export interface ExitWatcherDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly processes: ProcessTable;
-  readonly exitsDir: string;
+  readonly exits: ExitFolder;
   /** The kernel's count of OOM kills in a cgroup; absent: no `oom` in exit statuses. */
   readonly oomKillCount?: (cgroupPath: string) => Promise<number>;
   /** Exactly once per armed id. */

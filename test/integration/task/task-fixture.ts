@@ -13,6 +13,7 @@ import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/con
 import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
 import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
 import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
+import { exitFolder } from '../../../src/runtime/task/exit-folder.ts';
 import { ExitWatcher } from '../../../src/runtime/task/exit-watcher.ts';
 import { linuxProcessTable, type ProcessTable } from '../../../src/runtime/task/process-table.ts';
 import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
@@ -61,7 +62,7 @@ export class TaskFixture implements AsyncDisposable {
       clock: systemClock,
       log: silentLog,
       processes: this.processes,
-      exitsDir: join(dir, 'exits'),
+      exits: exitFolder(join(dir, 'exits')),
       oomKillCount: (path) => cgroups.oomKillCount(path),
       onExit: (id, status) => this.exits.set(id, [...(this.exits.get(id) ?? []), status]),
       onCorrection: (id, status) => this.corrections.set(id, status),

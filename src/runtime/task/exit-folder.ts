@@ -1,0 +1,39 @@
+import { watch } from 'node:fs';
+import { mkdir, readdir } from 'node:fs/promises';
+import { readExitFile } from './exit-file.ts';
+import type { ExitRecord } from './exit-status.ts';
+
+/** What the exit monitor needs of the folder that conmon writes exit files to. */
+export interface ExitFolder {
+  /** Undefined while there is no whole number in the file. */
+  read(id: string): Promise<ExitRecord | undefined>;
+  /** Makes it if need be. False: it was not there, so that a watch on it is one on nothing. */
+  ensure(): Promise<boolean>;
+  /**
+   * Tells the name of each file that may have changed, undefined for "any". A hint and no more. `onLost` when nothing will be told any
+   * more. Throws when it cannot be watched at all.
+   */
+  watch(onName: (name: string | undefined) => void, onLost: (error: unknown) => void): Disposable;
+}
+
+const MODE = 0o700;
+
+export function exitFolder(path: string): ExitFolder {
+  return {
+    read: (id) => readExitFile(path, id),
+    ensure: async () => {
+      try {
+        await readdir(path);
+        return true;
+      } catch {
+        await mkdir(path, { recursive: true, mode: MODE });
+        return false;
+      }
+    },
+    watch: (onName, onLost) => {
+      const watcher = watch(path, { persistent: false }, (_event, name) => onName(name ?? undefined));
+      watcher.on('error', onLost);
+      return { [Symbol.dispose]: () => watcher.close() };
+    },
+  };
+}
