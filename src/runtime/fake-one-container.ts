@@ -1,0 +1,189 @@
+import { ContainerConfig, PodSandboxConfig } from '../cri/gen/api.ts';
+import type { JournalInput } from '../journal/journal.ts';
+import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { NO_FAULTS } from '../lib/fault-points.ts';
+import { Lanes } from '../lib/lane.ts';
+import { silentLog } from '../lib/log.ts';
+import type { Database } from '../lib/store/store-thread.ts';
+import { newContainerStatus, transition, type ContainerEvent } from './container/state.ts';
+import { StopDriver } from './container/stop-driver.ts';
+import type { RuntimeContext } from './context.ts';
+import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
+import { RetryQueue } from './events/retry-queue.ts';
+import { SingleFlight } from './events/single-flight.ts';
+import { newSandboxStatus, transition as sandboxTransition } from './sandbox/state.ts';
+import { CONTAINER_CODEC } from './store/container-record.ts';
+import { RecordStore } from './store/record-store.ts';
+import { SANDBOX_CODEC } from './store/sandbox-record.ts';
+import type { Task } from './task/task.ts';
+
+export const BOOT = 'this-boot';
+export const ID = 'c'.repeat(64);
+export const SANDBOX = 'd'.repeat(64);
+
+export const TASK: Task = {
+  id: ID,
+  pid: 100,
+  startTimeTicks: 5,
+  conmonPid: 99,
+  conmonStartTimeTicks: 4,
+  bundleDir: '/b',
+  cgroupPath: '/g',
+  terminal: false,
+  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
+};
+
+const RUNNING: readonly ContainerEvent[] = [
+  { kind: 'created' },
+  { kind: 'start-intended', intent: { phase: 'preparing', bootId: BOOT, sinceWallMs: 10 } },
+  { kind: 'task-made', task: TASK, user: { uid: 0, gid: 0, additionalGids: [] } },
+  { kind: 'task-released' },
+  { kind: 'started', startedAtWallMs: 20 },
+];
+
+/** What the world does when it is asked; a test replaces what it is about. */
+export interface FakeWorld {
+  signal: (signal: number) => Promise<boolean>;
+  thaw: () => Promise<void>;
+  killAll: () => Promise<void>;
+  alive: () => Promise<boolean>;
+  readExit: () => Promise<{ code: number; writtenAtWallMs: number } | undefined>;
+  cleanUp: (event: CleanupEvent) => Promise<void>;
+}
+
+export interface OneContainer {
+  readonly rt: RuntimeContext;
+  readonly clock: FakeClock;
+  readonly world: FakeWorld;
+  /** `signal 15`, `kill all`, `thaw`, `clean up`, `arm` … with the time in milliseconds at which it was done. */
+  readonly done: (readonly [what: string, atMs: number])[];
+  readonly journal: JournalInput[];
+  /** Writes to the disk wait from now on until the returned function is called. */
+  holdDisk(): () => void;
+}
+
+/** The runtime's own machinery around one container that runs, on a clock and a world that a test moves. */
+export async function oneContainer(): Promise<OneContainer> {
+  const clock = new FakeClock();
+  const done: [string, number][] = [];
+  const journal: JournalInput[] = [];
+  const note = (what: string): void => void done.push([what, clock.monotonicMs()]);
+  const disk = { gate: Promise.resolve() };
+  const db: Database = {
+    write: () => disk.gate,
+    read: () => Promise.resolve([]),
+    close: () => Promise.resolve(),
+  };
+  const containers = await RecordStore.open({ db, clock, log: silentLog }, CONTAINER_CODEC);
+  const sandboxes = await RecordStore.open({ db, clock, log: silentLog }, SANDBOX_CODEC);
+  await sandboxes.insert(
+    {
+      id: SANDBOX,
+      config: PodSandboxConfig.fromPartial({ metadata: { name: 'pod', namespace: 'default', uid: 'u', attempt: 0 } }),
+      facts: {
+        name: 'pod',
+        runtimeHandler: '',
+        namespaces: { network: 'host', uts: 'host', ipc: 'host', pid: 'pod' },
+        hostname: 'h',
+        cgroupPath: '/p',
+      },
+    },
+    sandboxTransition(newSandboxStatus(1, BOOT), { kind: 'ready' }),
+  );
+  await containers.insert(
+    {
+      id: ID,
+      config: ContainerConfig.fromPartial({ metadata: { name: 'main', attempt: 0 } }),
+      facts: {
+        name: 'main',
+        sandboxId: SANDBOX,
+        image: { id: 'i', shown: 'i', ref: 'i', diffIds: [] },
+        stopSignal: 15,
+        cgroupPath: '/g',
+      },
+    },
+    RUNNING.reduce(transition, newContainerStatus(1)),
+  );
+  const world: FakeWorld = {
+    signal: () => Promise.resolve(true),
+    thaw: () => Promise.resolve(),
+    killAll: () => Promise.resolve(),
+    alive: () => Promise.resolve(true),
+    readExit: () => Promise.resolve(undefined),
+    cleanUp: () => Promise.resolve(),
+  };
+  const parts = {
+    clock,
+    log: silentLog,
+    journal: { record: (entry: JournalInput) => void journal.push(entry) },
+    bootId: BOOT,
+    background: { signal: new AbortController().signal, log: silentLog },
+    faults: NO_FAULTS,
+    sandboxes,
+    containers,
+    answered: new Set<string>(),
+    adopted: new Set<string>(),
+    ledger: { entriesOf: () => [{ kind: 'task', key: ID }], intend: () => Promise.resolve() },
+    lanes: new Lanes(clock, silentLog),
+    retries: new RetryQueue<CleanupEvent>({
+      clock,
+      log: silentLog,
+      policy: CLEANUP_BACKOFF,
+      attemptTimeoutMs: 10_000,
+      nameOf: cleanupName,
+      handle: (_op, _id, event) => {
+        note(cleanupName(event));
+        return world.cleanUp(event);
+      },
+    }),
+    cleanups: new SingleFlight(),
+    stops: new StopDriver(clock),
+    exits: {
+      arm: () => note('arm'),
+      letGo: () => note('let go'),
+      look: () => note('look'),
+    },
+    tasks: {
+      signal: (_op: unknown, _task: unknown, signal: number) => {
+        note(`signal ${String(signal)}`);
+        return world.signal(signal);
+      },
+      readExit: () => world.readExit(),
+    },
+    cgroups: {
+      thaw: () => {
+        note('thaw');
+        return world.thaw();
+      },
+      killAll: () => {
+        note('kill all');
+        return world.killAll();
+      },
+      procs: () => Promise.resolve([TASK.pid]),
+    },
+    processes: {
+      alive: () => world.alive(),
+      describe: (pids: readonly number[]) =>
+        Promise.resolve(`pid ${pids.join(', ')} (sleep) in state D, waiting in nfs`),
+    },
+    specs: { taskTraces: () => ({}) },
+    paths: { container: () => ({ bundle: '/b', rootfs: '/b/rootfs' }), containers: '/' },
+  };
+  return {
+    // What is not here is not asked for by what these tests are about.
+    rt: parts as unknown as RuntimeContext,
+    clock,
+    world,
+    done,
+    journal,
+    holdDisk: () => {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      disk.gate = promise.then(() => undefined);
+      return () => {
+        disk.gate = Promise.resolve();
+        resolve(undefined);
+      };
+    },
+  };
+}
