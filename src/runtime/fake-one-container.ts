@@ -60,7 +60,7 @@ export interface OneContainer {
   readonly done: (readonly [what: string, atMs: number])[];
   readonly journal: JournalInput[];
   /** Writes to the disk wait from now on until the returned function is called. */
-  holdDisk(): () => void;
+  readonly holdDisk: () => () => void;
 }
 
 /** The runtime's own machinery around one container that runs, on a clock and a world that a test moves. */

@@ -3,6 +3,7 @@ import { withDeadline, type Op } from '../../lib/abort.ts';
 import { deadlineExceeded, GantryError, isKind, messageOf } from '../../lib/errors.ts';
 import { signalName } from '../../linux/signals.ts';
 import type { RuntimeContext } from '../context.ts';
+import type { ContainerRecord } from '../store/container-record.ts';
 import { cleanUpContainer } from './clean-up-container.ts';
 import { durably } from './durably.ts';
 import { mayHaveProcess, taskOf, transition, type ContainerStatus, type StopIntent } from './state.ts';
@@ -167,8 +168,7 @@ async function sendStopSignal(op: Op, rt: RuntimeContext, id: string, signal: nu
     if (task === undefined) throw new GantryError('FailedPrecondition', 'its process is not known');
     const sent = await rt.tasks.signal(op, task, signal);
     await rt.faults.reach('stop-container/signalled');
-    // Signal first, then thaw: a frozen process acts on it when it is thawed (BEHAVIOUR.md 91).
-    await rt.cgroups.thaw(op, record.meta.facts.cgroupPath);
+    await thaw(op, rt, record);
     if (!sent) rt.exits.look();
     rt.journal.record({ subject, what: 'container.signal', message: `${signalName(signal)} sent`, outcome: 'ok' });
     changeStop(rt, id, (stop) => ({ ...stop, signalSentBoottimeMs: boottimeMs }));
@@ -177,6 +177,16 @@ async function sendStopSignal(op: Op, rt: RuntimeContext, id: string, signal: nu
     const message = `${signalName(signal)} could not be sent: ${messageOf(error)}`;
     rt.journal.record({ subject, what: 'container.signal', message, outcome: 'failed' });
     changeStop(rt, id, (stop) => ({ ...stop, signalFailedBoottimeMs: boottimeMs }));
+  }
+}
+
+/** Signal first, then thaw: a frozen process acts on it when it is thawed. That it cannot be is only told (BEHAVIOUR.md 91). */
+async function thaw(op: Op, rt: RuntimeContext, { meta }: ContainerRecord): Promise<void> {
+  try {
+    await rt.cgroups.thaw(op, meta.facts.cgroupPath);
+  } catch (error) {
+    const message = `whether it was paused and could be thawed is not known: ${messageOf(error)}`;
+    rt.journal.record({ subject: subjectOf(rt, meta), what: 'container.thaw', message, outcome: 'failed' });
   }
 }
 
