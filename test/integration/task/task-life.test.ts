@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { readFile, readdir, rename } from 'node:fs/promises';
+import { readFile, readdir, rename, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { isKind, type GantryError } from '../../../src/lib/errors.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
@@ -74,6 +75,31 @@ await test('a running task is not deleted, unless by force', needsRoot, async ()
   const created = await fixture.create({ argv: ['true'] });
   await assert.rejects(fixture.service.delete(op, created), (error) => isKind(error, 'FailedPrecondition'));
   await fixture.service.delete(op, created, { force: true });
+});
+
+await test('a task is deleted without the OCI runtime that made it, when that was uninstalled', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const { name, path, root } = fixture.runtime;
+  const wrapper = join(fixture.dir, 'runtime-of-yesterday');
+  await writeFile(wrapper, `#!/bin/sh\nexec ${path} "$@"\n`, { mode: 0o755 });
+  const service = fixture.serviceWith({ name, path: wrapper, root });
+  const task = await service.create(
+    op,
+    await fixture.request({ argv: ['sh', '-c', 'setsid sleep 1000 & sleep 1000'] }),
+  );
+  await service.start(op, task);
+  await unlink(wrapper);
+  await service.delete(op, task, { force: true });
+  for (const pid of [task.pid, task.conmonPid]) {
+    const view = await fixture.processes.view(pid);
+    assert.ok(view === undefined || view.state === 'Z');
+  }
+  assert.equal(await fixture.cgroups.exists(task.cgroupPath), false);
+  assert.deepEqual(
+    (await readdir(root)).filter((id) => id === task.id),
+    [],
+  );
+  await service.delete(op, task, { force: true });
 });
 
 await test('what a shared PID namespace leaves alive dies with the task', needsRoot, async () => {
