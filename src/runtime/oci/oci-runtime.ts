@@ -1,6 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import { execFile, type ExecResult } from '../../lib/exec.ts';
 import { GantryError, isKind } from '../../lib/errors.ts';
+import { waitingFor } from '../../lib/waits.ts';
 import type { OciState } from './spec.ts';
 import { classifyRuntimeError } from './runtime-error.ts';
 
@@ -10,6 +11,13 @@ export interface OciRuntimeLocation {
   readonly path: string;
   /** State folder of the runtime (`--root`), of this Gantry alone. Volatile. */
   readonly root: string;
+}
+
+const NO_SUCH_PROGRAM = 'no-such-program';
+
+/** Whether the runtime was uninstalled since it made the container: then nobody can be asked any more. */
+export function isUninstalled(error: unknown): boolean {
+  return error instanceof GantryError && error.details['reason'] === NO_SUCH_PROGRAM;
 }
 
 /** The low-level runtime's commands. Creating is the monitor's business (`task/`). */
@@ -79,11 +87,16 @@ export class OciRuntime {
 
   async #run(op: Op, args: readonly string[]): Promise<ExecResult> {
     try {
-      return await execFile(op, this.path, ['--root', this.root, ...args]);
+      return await waitingFor(op, `${this.name} ${args[0] ?? ''}`, () =>
+        execFile(op, this.path, ['--root', this.root, ...args]),
+      );
     } catch (error) {
       // A missing program must not pass for a missing container.
       if (isKind(error, 'NotFound')) {
-        throw new GantryError('FailedPrecondition', `OCI runtime ${this.path}: no such program`, { cause: error });
+        throw new GantryError('FailedPrecondition', `OCI runtime ${this.path}: no such program`, {
+          cause: error,
+          details: { reason: NO_SUCH_PROGRAM },
+        });
       }
       throw error;
     }

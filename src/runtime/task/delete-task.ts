@@ -2,7 +2,7 @@ import { readdir, readFile, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { deadlineExceeded, errnoOf, failedPrecondition } from '../../lib/errors.ts';
-import { OciRuntime } from '../oci/oci-runtime.ts';
+import { isUninstalled, OciRuntime } from '../oci/oci-runtime.ts';
 import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
 import { haltMakers } from './find-makers.ts';
 import { isAlive, waitGone } from './process-end.ts';
@@ -73,7 +73,13 @@ async function initOfPidFile(context: TaskContext, task: TaskRemains): Promise<P
 
 async function deleteFromRuntime(op: Op, task: TaskRemains): Promise<void> {
   const runtime = new OciRuntime(task.runtime);
-  await runtime.delete(op, task.id, { force: true });
+  try {
+    await runtime.delete(op, task.id, { force: true });
+  } catch (error) {
+    // FAILURES.md row 31. Its processes have ended and its cgroup is removed next; what else it keeps is its state folder.
+    if (!isUninstalled(error)) throw error;
+    op.log.warn({ containerId: task.id, runtime: runtime.path }, 'its OCI runtime is gone: taken away by hand');
+  }
   // A torn state file makes the runtime deny the container and keep its folder, which blocks the id for ever.
   const stateDir = join(task.runtime.root, task.id);
   for (const entry of await entriesOf(stateDir)) await unlinkIfThere(join(stateDir, entry));
