@@ -1,25 +1,26 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { CommandWords } from './commands/completion.ts';
 import { parseFormat } from './output/format.ts';
 import { addImageCommands } from './words/image-commands.ts';
 import { addObjectCommands } from './words/object-commands.ts';
 import { addPodCommands } from './words/pod-commands.ts';
 import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
+import { WordedCommand } from './words/worded-command.ts';
 
 /**
  * The command line: names, options and help. The commands themselves are loaded when they run, so that
  * `gantry get` does not pay for what `gantry apply` needs.
  */
 export function createProgram(host: ProgramHost): Command {
-  const program = new Command('gantry')
+  const program = new WordedCommand('gantry')
     // Errors come back to main.ts, which decides how the process ends.
     .exitOverride()
+    .configureOutput(host.print === undefined ? {} : { writeOut: host.print.out, writeErr: host.print.err })
     .description('Runs Kubernetes pods on this machine, and ends them right.')
     .option(
       '--api <url>',
       'the API to talk to: unix:///PATH or http://HOST:PORT (default: $GANTRY_API, else unix:///run/gantry/api.sock)',
     )
-    .showHelpAfterError('(gantry --help lists the commands)')
     .enablePositionalOptions();
   const run: Run = (command) =>
     command().then((code) => {

@@ -6,6 +6,8 @@ import type { CliContext, ExitCode } from '../context.ts';
 export interface ProgramHost {
   context(): CliContext;
   finished(code: ExitCode): void;
+  /** Where help and complaints about the words themselves go; absent: stdout and stderr. */
+  readonly print?: { readonly out: (text: string) => void; readonly err: (text: string) => void };
 }
 
 /** Runs a command and hands its exit code to the host. */
