@@ -46,7 +46,25 @@ function unary(client: Client, method: RpcMethod, op: Op, request: unknown): Pro
   });
 }
 
-async function* stream(client: Client, method: RpcMethod, op: Op, request: unknown): AsyncGenerator {
+/** The call is made now and not with the first read: whoever asks for events and then for a list misses nothing in between. */
+function stream(client: Client, method: RpcMethod, op: Op, request: unknown): AsyncIterableIterator<unknown> {
+  const messages = receive(client, method, op, request);
+  let first: Promise<IteratorResult<unknown>> | undefined = messages.next();
+  first.catch(() => undefined);
+  return {
+    next: () => {
+      const result = first ?? messages.next();
+      first = undefined;
+      return result;
+    },
+    return: () => messages.return(undefined),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+async function* receive(client: Client, method: RpcMethod, op: Op, request: unknown): AsyncGenerator {
   if (op.signal.aborted) throw reasonOf(op.signal);
   const call = client.makeServerStreamRequest(
     method.path,

@@ -5,6 +5,7 @@ import { canceled, deadlineExceeded, internal, isKind, kindOf, messageOf } from 
 import type { Log } from '../lib/log.ts';
 import { toGrpc } from './error-mapping.ts';
 import type { RpcImplementation, RpcMethod, RpcService } from './rpc.ts';
+import { sendAll } from './send-all.ts';
 
 /**
  * A client counts its deadline down by itself and cancels when it has passed, a moment before our own timer: a call that is
@@ -88,11 +89,8 @@ export class CallHost implements RunningCalls {
   #streaming(method: RpcMethod, answer: (op: Op, request: unknown) => unknown) {
     return (call: ServerWritableStream<unknown, Buffer>): void => {
       void this.#run(method, call, async (op) => {
-        for await (const message of answer(op, call.request) as AsyncIterable<unknown>) {
-          if (op.signal.aborted) break;
-          if (!call.write(encode(method, message))) await drained(call, op.signal);
-        }
-        op.signal.throwIfAborted();
+        const messages = answer(op, call.request) as AsyncIterable<unknown>;
+        await sendAll(op, messages, call, (message) => encode(method, message));
       }).then(
         () => call.end(),
         (error: unknown) => call.emit('error', toGrpc(error)),
@@ -144,18 +142,6 @@ function encode(method: RpcMethod, response: unknown): Buffer {
   } catch (error) {
     throw internal(`the response of ${method.path} does not fit the schema: ${messageOf(error)}`, { cause: error });
   }
-}
-
-function drained(call: ServerWritableStream<unknown, Buffer>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      call.removeListener('drain', done);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    call.once('drain', done);
-    signal.addEventListener('abort', done, { once: true });
-  });
 }
 
 function stackOf(error: unknown): string | undefined {

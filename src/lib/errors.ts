@@ -72,6 +72,11 @@ export function internal(message: string, options?: ErrorOptions): GantryError {
   return new GantryError('Internal', message, options);
 }
 
+/** Something was dropped for whoever is told this: what it still has is not whole. */
+export function dataLoss(message: string, options?: ErrorOptions): GantryError {
+  return new GantryError('DataLoss', message, options);
+}
+
 export function deadlineExceeded(message: string, options?: ErrorOptions): GantryError {
   return new GantryError('DeadlineExceeded', message, options);
 }
