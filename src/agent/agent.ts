@@ -20,6 +20,7 @@ import { ImagePuller } from './images/image-puller.ts';
 import { podSubresources } from './logs/subresources.ts';
 import { fileSystemBytes, readHostDns, readHostsFile } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
+import { hearRuntime } from './pleg/hear-runtime.ts';
 import { Pleg } from './pleg/pleg.ts';
 import { toNodePod, type NodePod } from './pods/node-pod.ts';
 import { PodPaths } from './pods/paths.ts';
@@ -69,8 +70,6 @@ export interface Agent {
   start(): Promise<void>;
   /** Stops looking after pods. Containers run on, volumes stay. */
   stop(): Promise<void>;
-  /** The runtime says that something has happened (to this pod): look now and not within the next second. */
-  hint(podUid?: string): void;
   /** `logs` and `exec` for the API. */
   readonly subresources: PodSubresources;
   /** Volumes of any pod, gone from the API or not, whose teardown something is in the way of. */
@@ -199,6 +198,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       running.push(source.run(op), node.run(op));
       await synced.promise;
       // Pods first, then the runtime, then the disk: what is found has its owner by then, if it has one.
+      running.push(hearRuntime(op, { runtime: cri.runtime, clock, agentId: config.agentId, hint: () => pleg.hint() }));
       await pleg.start();
       workers.sourcesReady();
       await volumes.start();
@@ -213,10 +213,6 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       // Their processes and threads must not outlive us: they are in the daemon's own cgroup.
       hangSafe.close();
       safeRemove.close();
-    },
-    hint: (podUid) => {
-      if (podUid !== undefined) workers.wake(podUid);
-      pleg.hint();
     },
     subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
     pendingVolumes: () => withNames(volumes.blocked(), workers, paths),

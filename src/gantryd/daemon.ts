@@ -66,8 +66,8 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
     const journal = await Journal.open(journalDb, clock, bootId, log);
 
-    // Set once the agent has taken over: before that there is nobody to be hinted at.
-    let hinted: Agent | undefined;
+    // Set once the agent has taken over: before that it knows nothing to be asked about.
+    let takenOver: Agent | undefined;
     const runtime = closing(
       'runtime',
       await createRuntime(
@@ -91,8 +91,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
           store,
           credentialFiles: credentialFilePaths(process.env, homedir()),
           env: process.env,
-          onExit: () => hinted?.hint(),
-          otherExaminers: () => (hinted === undefined ? [] : [hinted.examiner]),
+          otherExaminers: () => (takenOver === undefined ? [] : [takenOver.examiner]),
         },
       ),
       (part) => part.close(),
@@ -149,7 +148,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         .then(() => agent.start())
         .then(() => {
           ready = true;
-          hinted = agent;
+          takenOver = agent;
         })
         .catch((error: unknown) => {
           log.error({ error: messageOf(error) }, 'the agent could not start');

@@ -6,6 +6,7 @@ import type { Releasers } from '../lib/ledger.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
+import { ContainerEvents } from './events/container-events.ts';
 import { ExitMonitors } from './events/exit-monitors.ts';
 import { handleCleanup } from './events/handle-cleanup.ts';
 import { correctExit, recordExit } from './events/record-exit.ts';
@@ -26,6 +27,7 @@ const SWEEP_EXECS_MS = 10_000;
 
 /** What is made here and not handed in. */
 type Made =
+  | 'events'
   | 'sandboxNames'
   | 'containerNames'
   | 'answered'
@@ -45,8 +47,6 @@ export type RuntimeParts = Omit<RuntimeContext, Made> & {
   readonly exitSources: Pick<ExitWatcherDeps, 'processes' | 'exits' | 'oomKillCount'>;
   /** For what the network holds for itself. */
   readonly networkReleasers: Releasers;
-  /** An exit is visible now. */
-  readonly onExit?: () => void;
 };
 
 export interface AssembledRuntime {
@@ -61,21 +61,19 @@ export interface AssembledRuntime {
 }
 
 /** Ties lanes, back-off, exit monitors and verbs together over the parts that were handed in, whatever these are. */
-export function assembleRuntime({ exitSources, networkReleasers, onExit, ...parts }: RuntimeParts): AssembledRuntime {
+export function assembleRuntime({ exitSources, networkReleasers, ...parts }: RuntimeParts): AssembledRuntime {
   const { clock, log, faults, sandboxes, containers } = parts;
   const lanes = new Lanes(clock, log);
   const exits: ExitWatcher = new ExitWatcher({
     clock,
     log,
     ...exitSources,
-    onExit: (id, exit) => {
-      recordExit(rt, id, exit);
-      onExit?.();
-    },
+    onExit: (id, exit) => recordExit(rt, id, exit),
     onCorrection: (id, exit) => correctExit(rt, id, exit),
   });
   const rt: RuntimeContext = {
     ...parts,
+    events: new ContainerEvents({ sandboxes, containers, clock }),
     sandboxNames: new NameReservations<string>('sandbox'),
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
@@ -113,6 +111,7 @@ export function assembleRuntime({ exitSources, networkReleasers, onExit, ...part
     },
     close: async () => {
       look.close();
+      rt.events.close();
       rt.stops.close();
       rt.retries.close();
       sandboxes.close();

@@ -7,6 +7,7 @@ import type { Ledger, Releasers } from '../lib/ledger.ts';
 import type { Log } from '../lib/log.ts';
 import type { RuntimeSettings } from './settings.ts';
 import type { CleanupEvent } from './events/cleanup-event.ts';
+import type { ContainerEvents } from './events/container-events.ts';
 import type { ExitMonitors } from './events/exit-monitors.ts';
 import type { SingleFlight } from './events/single-flight.ts';
 import type { RetryQueue } from './events/retry-queue.ts';
@@ -47,6 +48,8 @@ export interface RuntimeContext {
 
   readonly sandboxes: SandboxStore;
   readonly containers: ContainerStore;
+  /** What happens to both, for whoever listens. */
+  readonly events: ContainerEvents;
   readonly sandboxNames: NameReservations<string>;
   readonly containerNames: NameReservations<string>;
   /** Ids whose maker has been answered: a repeated call is a new one then. */

@@ -49,8 +49,6 @@ import { TaskService } from './task/task-service.ts';
 export type { RuntimeSettings } from './settings.ts';
 
 export interface RuntimeDeps {
-  /** A container's or an infra process's exit is visible now: a hint for who looks at the runtime from time to time. */
-  readonly onExit?: () => void;
   /** Who else is asked by `gantry doctor`, at that moment: the agent, for pods' folders. */
   readonly otherExaminers?: () => readonly Examiner[];
   readonly clock: Clock;
@@ -205,7 +203,6 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       exits: exitFolder(paths.exits),
       oomKillCount: (path) => cgroups.oomKillCount(path),
     },
-    ...(deps.onExit === undefined ? {} : { onExit: deps.onExit }),
   });
   const { rt } = assembled;
 

@@ -8,6 +8,7 @@ import { reopenContainerLog } from './container/reopen-log.ts';
 import { startContainer } from './container/start-container.ts';
 import { stopContainer } from './container/stop-container.ts';
 import type { RuntimeContext } from './context.ts';
+import { getContainerEvents } from './events/get-container-events.ts';
 import { runtimeConfig, status, version } from './runtime-status.ts';
 import { listPodSandbox } from './sandbox/list-sandboxes.ts';
 import { removePodSandbox } from './sandbox/remove-sandbox.ts';
@@ -36,5 +37,6 @@ export function createRuntimeService(rt: RuntimeContext): RuntimeService {
     listContainers: (op, request) => listContainers(op, rt, request),
     execSync: (op, request) => execSync(op, rt, request),
     reopenContainerLog: (op, request) => reopenContainerLog(op, rt, request),
+    getContainerEvents: (op) => getContainerEvents(op, rt),
   };
 }

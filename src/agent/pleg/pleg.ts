@@ -25,6 +25,7 @@ export class Pleg {
   #timer: Timer | undefined;
   #looking: Promise<void> | undefined;
   #again = false;
+  #stopped = false;
 
   constructor(deps: PlegDeps) {
     this.#deps = deps;
@@ -46,6 +47,7 @@ export class Pleg {
   }
 
   stop(): void {
+    this.#stopped = true;
     this.#timer?.cancel();
   }
 
@@ -57,6 +59,7 @@ export class Pleg {
 
   /** Something has happened in the runtime: look without waiting for the period, and after a look that is under way. */
   hint(): void {
+    if (this.#stopped) return;
     if (this.#looking === undefined) void this.look();
     else this.#again = true;
   }
@@ -80,7 +83,7 @@ export class Pleg {
       this.#lastError = message;
     }
     this.#looking = undefined;
-    if (op.signal.aborted) return;
+    if (this.#stopped || op.signal.aborted) return;
     const again = this.#again;
     this.#again = false;
     // The look that has just ended may have begun before what the hint was about.

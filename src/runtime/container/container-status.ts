@@ -54,7 +54,8 @@ export function shownImage({ meta }: ContainerRecord): ImageSpec {
   };
 }
 
-function shownStatus(record: ContainerRecord): CriStatus {
+/** CRI's picture of a container. Pure. */
+export function shownStatus(record: ContainerRecord): CriStatus {
   const { meta, status } = record;
   const { config, facts } = meta;
   const { state } = status;

@@ -2,12 +2,15 @@ import {
   NamespaceMode,
   PodSandboxState,
   type NamespaceOption,
+  type PodSandboxStatus,
   type PodSandboxStatusRequest,
   type PodSandboxStatusResponse,
 } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
+import { shownStatus as shownContainer } from '../container/container-status.ts';
 import type { RuntimeContext } from '../context.ts';
+import { containersOf } from '../events/container-events.ts';
 import { toNanoseconds } from '../store/wall-time.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
 import { isReady } from './state.ts';
@@ -23,24 +26,30 @@ export function podSandboxStatus(
   if (record === undefined || record.status.state.kind === 'starting') {
     return Promise.reject(notFound(`sandbox ${podSandboxId} not found`));
   }
+  return Promise.resolve({
+    status: shownStatus(record),
+    info: verbose ? verboseInfo(rt, record) : {},
+    // A kubelet that listens to container events takes these for all containers there are, as of `timestamp`.
+    containersStatuses: containersOf(rt, record.meta.id).map(shownContainer),
+    timestamp: toNanoseconds(rt.events.nowWallMs()),
+  });
+}
+
+/** CRI's picture of a sandbox. Pure. */
+export function shownStatus(record: SandboxRecord): PodSandboxStatus {
   const { meta, status } = record;
   const [ip = '', ...others] = status.ips;
-  return Promise.resolve({
-    status: {
-      id: meta.id,
-      metadata: meta.config.metadata,
-      state: criState(record),
-      createdAt: toNanoseconds(status.createdAtWallMs),
-      network: { ip, additionalIps: others.map((address) => ({ ip: address })) },
-      linux: { namespaces: { options: namespaceOptionsOf(record) } },
-      labels: meta.config.labels,
-      annotations: meta.config.annotations,
-      runtimeHandler: meta.facts.runtimeHandler,
-    },
-    info: verbose ? verboseInfo(rt, record) : {},
-    containersStatuses: [],
-    timestamp: toNanoseconds(rt.clock.wallMs()),
-  });
+  return {
+    id: meta.id,
+    metadata: meta.config.metadata,
+    state: criState(record),
+    createdAt: toNanoseconds(status.createdAtWallMs),
+    network: { ip, additionalIps: others.map((address) => ({ ip: address })) },
+    linux: { namespaces: { options: namespaceOptionsOf(record) } },
+    labels: meta.config.labels,
+    annotations: meta.config.annotations,
+    runtimeHandler: meta.facts.runtimeHandler,
+  };
 }
 
 export function criState({ status }: SandboxRecord): PodSandboxState {

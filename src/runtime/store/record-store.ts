@@ -11,6 +11,12 @@ export interface StoredRecord<Meta, Status> {
   readonly status: Status;
 }
 
+/** Undefined: the object was not there before, or is not there any more. */
+export type RecordObserver<Meta, Status> = (
+  before: StoredRecord<Meta, Status> | undefined,
+  after: StoredRecord<Meta, Status> | undefined,
+) => void;
+
 export interface RecordCodec<Meta, Status> {
   /** The table, and what messages call such an object. */
   readonly table: 'sandboxes' | 'containers';
@@ -45,6 +51,7 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   readonly #records = new Map<string, StoredRecord<Meta, Status>>();
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #unpersisted = new Set<string>();
+  readonly #observers: RecordObserver<Meta, Status>[] = [];
   #closed = false;
 
   private constructor(deps: RecordStoreDeps, codec: RecordCodec<Meta, Status>) {
@@ -141,6 +148,14 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     return status;
   }
 
+  /**
+   * From now on told of every change at the moment in which it becomes visible, in order. What was loaded from disk is no change.
+   * An observer only takes note: it must neither throw nor change a record.
+   */
+  observe(observer: RecordObserver<Meta, Status>): void {
+    this.#observers.push(observer);
+  }
+
   /** Ids whose visible status is newer than what is on disk. */
   get unpersisted(): readonly string[] {
     return [...this.#unpersisted];
@@ -186,9 +201,12 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   }
 
   #publish(id: string, record: StoredRecord<Meta, Status> | undefined): void {
+    const before = this.#records.get(id);
     if (record === undefined) this.#records.delete(id);
     else this.#records.set(id, record);
     for (const listener of [...(this.#listeners.get(id) ?? [])]) listener();
+    // After those who wait for this very object (BEHAVIOUR.md 40).
+    for (const observer of this.#observers) observer(before, record);
   }
 
   async #persist(id: string, status: Status): Promise<void> {
