@@ -1,11 +1,14 @@
 import type { Clock } from './clock.ts';
 import { canceled, deadlineExceeded } from './errors.ts';
 import type { Log } from './log.ts';
+import type { Waits } from './waits.ts';
 
 /** The first parameter of everything that takes time: when to give up, and where to say what happens. */
 export interface Op {
   readonly signal: AbortSignal;
   readonly log: Log;
+  /** Where to note what is being waited for; see `waitingFor`. */
+  readonly waits?: Waits;
 }
 
 /** A signal of its own below a parent. `close` unsubscribes it, so that a long-lived parent keeps nothing of it. */
@@ -18,7 +21,7 @@ export interface ChildSignal extends Disposable {
 /** A signal that fires with its parent, by hand, or (if given) when `timeoutMs` has passed. */
 export function childSignal(
   parent: AbortSignal | undefined,
-  deadline?: { readonly clock: Clock; readonly timeoutMs: number; readonly what: string },
+  deadline?: { readonly clock: Clock; readonly timeoutMs: number; readonly what: string; readonly waits?: Waits },
 ): ChildSignal {
   const controller = new AbortController();
   const onParent = (): void => {
@@ -28,7 +31,8 @@ export function childSignal(
   if (parent?.aborted) onParent();
   else parent?.addEventListener('abort', onParent, { once: true });
   const timer = deadline?.clock.after(deadline.timeoutMs, () => {
-    controller.abort(deadlineExceeded(`${deadline.what}: not done within ${String(deadline.timeoutMs)} ms`));
+    const waiting = deadline.waits?.words() ?? '';
+    controller.abort(deadlineExceeded(`${deadline.what}: not done within ${String(deadline.timeoutMs)} ms${waiting}`));
   });
   const close = (): void => {
     timer?.cancel();
@@ -55,7 +59,12 @@ export async function withDeadline<T>(
   what: string,
   fn: (op: Op) => Promise<T>,
 ): Promise<T> {
-  using child = childSignal(op.signal, { clock, timeoutMs, what });
+  using child = childSignal(op.signal, {
+    clock,
+    timeoutMs,
+    what,
+    ...(op.waits === undefined ? {} : { waits: op.waits }),
+  });
   return await raceSignal(fn({ ...op, signal: child.signal }), child.signal);
 }
 

@@ -59,7 +59,7 @@ test('a step over its budget fails its caller at once, and keeps the lane until 
   await clock.advance(100);
   await failed;
   assert.equal(ran, false);
-  assert.deepEqual(lane.view(), { running: { name: 'slow', sinceMs: 0 }, queued: ['next'] });
+  assert.deepEqual(lane.view(), { running: { name: 'slow', sinceMs: 0, waits: [] }, queued: ['next'] });
   gate.resolve(undefined);
   await next;
   assert.equal(ran, true);

@@ -2,6 +2,7 @@ import { raceSignal, childSignal, type Op } from './abort.ts';
 import type { Clock } from './clock.ts';
 import { canceled, messageOf } from './errors.ts';
 import type { Log } from './log.ts';
+import { Waits, type Wait } from './waits.ts';
 
 export interface LaneStep<T> {
   /** What the step does, for logs, `explain` and error messages. */
@@ -12,7 +13,7 @@ export interface LaneStep<T> {
 }
 
 export interface LaneView {
-  readonly running?: { readonly name: string; readonly sinceMs: number };
+  readonly running?: { readonly name: string; readonly sinceMs: number; readonly waits: readonly Wait[] };
   readonly queued: readonly string[];
 }
 
@@ -28,7 +29,7 @@ export class Lane {
   readonly #clock: Clock;
   readonly #log: Log;
   #tail: Promise<unknown> = Promise.resolve();
-  #running: { name: string; sinceMs: number; abort: (reason: Error) => void } | undefined;
+  #running: { name: string; sinceMs: number; waits: Waits; abort: (reason: Error) => void } | undefined;
   readonly #queued: { name: string }[] = [];
   readonly #onIdle: (() => void) | undefined;
 
@@ -52,21 +53,24 @@ export class Lane {
   }
 
   async #run<T>(step: LaneStep<T>, result: PromiseWithResolvers<T>): Promise<void> {
+    const waits = new Waits(this.#clock);
     using child = childSignal(undefined, {
       clock: this.#clock,
       timeoutMs: step.timeoutMs,
       what: step.name,
+      waits,
     });
     this.#running = {
       name: step.name,
       sinceMs: this.#clock.monotonicMs(),
+      waits,
       abort: (reason) => {
         child.abort(reason);
       },
     };
     let work: Promise<T>;
     try {
-      work = step.run({ signal: child.signal, log: this.#log });
+      work = step.run({ signal: child.signal, log: this.#log, waits });
     } catch (error) {
       work = Promise.reject(error instanceof Error ? error : new Error(messageOf(error)));
     }
@@ -87,7 +91,9 @@ export class Lane {
   view(): LaneView {
     const running = this.#running;
     return {
-      ...(running === undefined ? {} : { running: { name: running.name, sinceMs: running.sinceMs } }),
+      ...(running === undefined
+        ? {}
+        : { running: { name: running.name, sinceMs: running.sinceMs, waits: running.waits.present() } }),
       queued: this.#queued.map((ticket) => ticket.name),
     };
   }

@@ -1,6 +1,7 @@
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errnoOf, isKind } from '../lib/errors.ts';
+import { waitingFor } from '../lib/waits.ts';
 import { HangSafe } from './hang-safe.ts';
 import { MOUNT_ATTR, UMOUNT } from './kernel-constants.ts';
 import { mountFlags, propagationFlags, type MountFlag, type Propagation } from './mount-flags.ts';
@@ -115,7 +116,7 @@ export class Mounts {
     const flags = UMOUNT.NOFOLLOW | (detach ? UMOUNT.DETACH : 0);
     try {
       if (await this.#isQuick(target, detach)) await this.#syscalls.umount2(target, flags);
-      else await this.#hangSafe.umount2(op, target, flags);
+      else await waitingFor(op, `the unmount of ${target}`, () => this.#hangSafe.umount2(op, target, flags));
       return 'unmounted';
     } catch (error) {
       // EINVAL: there, but no mount point.

@@ -1,14 +1,12 @@
-import type { ExplainQuestion, Inspector, InspectorSubject, PendingItem } from '../../cri/inspector/inspector.ts';
+import type { ExplainQuestion, Inspector, InspectorSubject } from '../../cri/inspector/inspector.ts';
 import { raceSignal } from '../../lib/abort.ts';
 import { consult, type Examiner } from '../../lib/doctor.ts';
 import type { ObjectState } from '../../lib/object-state.ts';
 import type { JournalReader, JournalSubject } from '../../journal/journal.ts';
-import { subjectOf } from '../container/subject.ts';
 import type { RuntimeContext } from '../context.ts';
-import { containerOwner, sandboxOwner } from '../store/owners.ts';
 import { subjectOfContainer } from './name-container.ts';
 import { objectStates } from './object-states.ts';
-import { sandboxSubject } from '../store/sandbox-record.ts';
+import { matches, pendingOf } from './pending-items.ts';
 
 export interface InspectorDeps {
   readonly rt: RuntimeContext;
@@ -74,16 +72,6 @@ function withFullIds(rt: RuntimeContext, subject: InspectorSubject): InspectorSu
   };
 }
 
-function pendingOf(rt: RuntimeContext, wanted: InspectorSubject): PendingItem[] {
-  return [...stops(rt), ...retries(rt), ...unpersisted(rt)].filter((item) => matches(item.subject, wanted));
-}
-
-function matches(subject: JournalSubject, wanted: InspectorSubject): boolean {
-  return (Object.keys(wanted) as (keyof InspectorSubject)[]).every(
-    (key) => wanted[key] === undefined || subject[key] === wanted[key],
-  );
-}
-
 function subjectOfState({ kind, id, name, podName, podNamespace, podUid }: ObjectState): JournalSubject {
   return {
     ...(podName === undefined ? {} : { podName }),
@@ -91,66 +79,4 @@ function subjectOfState({ kind, id, name, podName, podNamespace, podUid }: Objec
     ...(podUid === undefined ? {} : { podUid }),
     ...(kind === 'container' ? { containerId: id, containerName: name } : { sandboxId: id }),
   };
-}
-
-function stops(rt: RuntimeContext): PendingItem[] {
-  return rt.containers.list().flatMap(({ meta, status }) => {
-    const { stop } = status;
-    if (stop === undefined || status.state.kind === 'exited') return [];
-    const restMs = Math.max(stop.deadlineBoottimeMs - rt.clock.boottimeMs(), 0);
-    const sent = stop.signalSentBoottimeMs === undefined ? 'stop signal not sent yet' : 'stop signal sent';
-    const message =
-      stop.blocked === undefined
-        ? `stopping: ${sent}, SIGKILL in ${String(Math.ceil(restMs / 1000))} s`
-        : `SIGKILL has not ended it: ${stop.blocked}`;
-    return [
-      {
-        subject: subjectOf(rt, meta),
-        kind: 'stop',
-        key: meta.id,
-        message,
-        sinceWallMs: stop.requestedAtWallMs,
-        attempts: stop.kills,
-        blockers: [],
-      },
-    ];
-  });
-}
-
-function retries(rt: RuntimeContext): PendingItem[] {
-  return rt.retries.view().map((view) => {
-    const left = [view.id, containerOwner(view.id), sandboxOwner(view.id)]
-      .flatMap((owner) => rt.ledger.entriesOf(owner))
-      .map((entry) => `${entry.kind} ${entry.key}`);
-    return {
-      subject: subjectOfId(rt, view.id),
-      kind: view.events.join(', ') || 'cleanup',
-      key: view.id,
-      message: left.length === 0 ? 'not finished' : `not finished; still held: ${left.join(', ')}`,
-      sinceWallMs: view.sinceWallMs,
-      attempts: view.attempts,
-      lastError: view.lastError,
-      ...(view.nextTryWallMs === undefined ? {} : { nextAttemptWallMs: view.nextTryWallMs }),
-      blockers: [],
-    };
-  });
-}
-
-function unpersisted(rt: RuntimeContext): PendingItem[] {
-  return [...rt.containers.unpersisted, ...rt.sandboxes.unpersisted].map((id) => ({
-    subject: subjectOfId(rt, id),
-    kind: 'persist',
-    key: id,
-    message: 'its latest status is not on disk yet',
-    sinceWallMs: rt.clock.wallMs(),
-    attempts: 0,
-    blockers: [],
-  }));
-}
-
-function subjectOfId(rt: RuntimeContext, id: string): JournalSubject {
-  const container = rt.containers.get(id);
-  if (container !== undefined) return subjectOf(rt, container.meta);
-  const sandbox = rt.sandboxes.get(id);
-  return sandbox === undefined ? {} : sandboxSubject(sandbox.meta);
 }

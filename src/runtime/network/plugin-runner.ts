@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { GantryError } from '../../lib/errors.ts';
 import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { waitingFor } from '../../lib/waits.ts';
 
 export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'VERSION';
 
@@ -50,7 +51,7 @@ export async function runPlugin(op: Op, binDirs: readonly string[], call: Plugin
     .map(([key, value]) => `${key}=${value}`)
     .join(';');
   const path = process.env['PATH'] ?? '';
-  return await execFile(op, program, [], {
+  const options = {
     input: JSON.stringify(call.config),
     env: {
       PATH: path === '' ? PATH_WITH_SBIN : `${path}:${PATH_WITH_SBIN}`,
@@ -61,5 +62,6 @@ export async function runPlugin(op: Op, binDirs: readonly string[], call: Plugin
       CNI_ARGS: args,
       CNI_PATH: binDirs.join(':'),
     },
-  });
+  };
+  return await waitingFor(op, `CNI plug-in ${call.type} ${call.command}`, () => execFile(op, program, [], options));
 }

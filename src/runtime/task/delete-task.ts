@@ -2,6 +2,7 @@ import { readdir, readFile, rmdir, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { deadlineExceeded, errnoOf, failedPrecondition } from '../../lib/errors.ts';
+import { waitingFor } from '../../lib/waits.ts';
 import { isUninstalled, OciRuntime } from '../oci/oci-runtime.ts';
 import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
 import { haltMakers } from './find-makers.ts';
@@ -58,7 +59,9 @@ async function endProcesses(op: Op, context: TaskContext, task: TaskRemains, for
     await context.processes.signal(init, SIGKILL);
   }
   // What a shared or host PID namespace left alive, and what an exec started (FAILURES.md row 29).
-  await context.cgroups.killAll(op, task.cgroupPath);
+  await waitingFor(op, `the processes in ${task.cgroupPath} to end`, () =>
+    context.cgroups.killAll(op, task.cgroupPath),
+  );
   if (init !== undefined) await mustEnd(op, context, task, init);
 }
 
@@ -87,7 +90,10 @@ async function deleteFromRuntime(op: Op, task: TaskRemains): Promise<void> {
 }
 
 async function endMonitor(op: Op, context: TaskContext, task: TaskRemains, monitor: ProcessKey): Promise<void> {
-  if (await waitGone(op, context.clock, context.processes, monitor, MONITOR_WAIT_MS)) return;
+  const gone = await waitingFor(op, `its monitor, process ${monitor.pid}, to end`, () =>
+    waitGone(op, context.clock, context.processes, monitor, MONITOR_WAIT_MS),
+  );
+  if (gone) return;
   op.log.warn({ containerId: task.id, conmonPid: monitor.pid }, 'monitor outlives its container: killed');
   await killAndWait(op, context, task, [monitor]);
 }
@@ -103,7 +109,10 @@ async function killAndWait(
 }
 
 async function mustEnd(op: Op, context: TaskContext, task: TaskRemains, process: ProcessKey): Promise<void> {
-  if (await waitGone(op, context.clock, context.processes, process, KILL_WAIT_MS)) return;
+  const gone = await waitingFor(op, `process ${process.pid} to end`, () =>
+    waitGone(op, context.clock, context.processes, process, KILL_WAIT_MS),
+  );
+  if (gone) return;
   const state = (await context.processes.view(process.pid))?.state ?? '?';
   throw deadlineExceeded(`task ${task.id}: process ${process.pid} does not die of SIGKILL (state ${state})`, {
     details: { pid: process.pid, state },
