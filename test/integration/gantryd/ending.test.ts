@@ -134,6 +134,8 @@ describe('how pods and containers end', { skip }, () => {
     const said = await daemon.gantry('delete', 'pods', '--all');
     assert.match(said, /pod "all-one" deleted/);
     assert.match(said, /pod "all-two" deleted/);
+    // It had ended before anybody asked for that.
+    assert.match(await explain('all-two'), /being ended {2}\(all containers have ended\)[^]*the pod was deleted/);
     await leaks.assertNone();
   });
 
