@@ -130,6 +130,8 @@ export class PodWorker {
       this.#deps.story.tell({ pod: this.#pod, what: 'pod.ending', message: 'the pod is being ended', why: WHY[cause] });
       // A slow create must not hold up the end.
       this.#pass?.abort(canceled(WHY[cause]));
+    } else {
+      this.#deps.story.tell({ pod: this.#pod, what: 'pod.ending', message: WHY[cause] });
     }
     this.wake();
   }
