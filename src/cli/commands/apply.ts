@@ -3,7 +3,7 @@ import { invalidArgument, isKind } from '../../lib/errors.ts';
 import type { Patch } from '../../kube/client.ts';
 import type { ApiConnection } from '../../kube/gantry-extensions.ts';
 import type { KubeObject } from '../../kube/objects.ts';
-import { decodeManifest, type DecodedObject } from '../../kube/validate/decode.ts';
+import type { DecodedObject } from '../../kube/validate/decode.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { errorText } from '../error-text.ts';
 import { readManifests } from '../manifests.ts';
@@ -28,23 +28,18 @@ const FIELD_MANAGER = 'gantry-apply';
 
 /**
  * `gantry apply`: makes the cluster's objects as the manifests say. All manifests are read and checked before the first
- * object is sent, so that a mistake in the last document leaves nothing half applied.
+ * object is sent; a mistake in the last document of a file leaves nothing of that file half applied.
  */
 export async function apply(context: CliContext, options: ApplyOptions): Promise<ExitCode> {
-  const objects: DecodedObject[] = [];
-  const said: string[] = [];
-  for (const { source, bytes } of await readManifests(context, options.files, options.recursive)) {
-    const decoded = decodeManifest(bytes, source);
-    for (const warning of decoded.warnings) await line(context.err, `Warning: ${warning}`);
-    said.push(...decoded.warnings);
-    objects.push(...decoded.objects);
-  }
-  if (objects.length === 0) throw invalidArgument('no objects passed to apply');
-  for (const { object, source } of objects) placeInNamespace(object, source, options);
+  const manifests = await readManifests(context, options, ({ object, source }) => {
+    placeInNamespace(object, source, options);
+  });
+  const { objects, warnings: said } = manifests;
+  for (const warning of said) await line(context.err, `Warning: ${warning}`);
 
   const connection = await context.api();
   const applied: KubeObject[] = [];
-  let code: ExitCode = 0;
+  let code: ExitCode = manifests.broken ? 1 : 0;
   for (const decoded of objects) {
     try {
       applied.push(await applyOne(context, connection, decoded, said, options));

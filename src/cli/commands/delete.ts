@@ -3,7 +3,6 @@ import { invalidArgument, isKind } from '../../lib/errors.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ApiConnection } from '../../kube/gantry-extensions.ts';
 import type { KubeObject, Resource } from '../../kube/objects.ts';
-import { decodeManifest } from '../../kube/validate/decode.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { errorText } from '../error-text.ts';
 import { readManifests } from '../manifests.ts';
@@ -40,10 +39,28 @@ export async function deleteObjects(
   options: DeleteCommandOptions,
 ): Promise<ExitCode> {
   const connection = await context.api();
-  const targets = await findTargets(context, connection.kube, args, options);
-  if (targets.length === 0) await line(context.out, 'No resources found');
+  const { targets, broken } =
+    options.files.length > 0
+      ? await targetsOfFiles(context, args, options)
+      : { targets: await findTargets(context, connection.kube, args, options), broken: false };
+  if (targets.length === 0 && !broken) await line(context.out, 'No resources found');
   const codes = await Promise.all(targets.map((target) => deleteOne(context, connection, target, options)));
-  return codes.some((code) => code !== 0) ? 1 : 0;
+  return broken || codes.some((code) => code !== 0) ? 1 : 0;
+}
+
+async function targetsOfFiles(
+  context: CliContext,
+  args: readonly string[],
+  options: DeleteCommandOptions,
+): Promise<{ targets: Target[]; broken: boolean }> {
+  if (args.length > 0) throw invalidArgument('names cannot be used together with -f');
+  const { objects, broken } = await readManifests(context, options);
+  const targets = objects.map(({ object, resource }): Target => {
+    const { name = '', namespace } = object.metadata as { name?: string; namespace?: string };
+    const clusterWide = resource === 'nodes' || resource === 'namespaces';
+    return { resource, name, ...(clusterWide ? {} : { namespace: namespace ?? options.namespace ?? 'default' }) };
+  });
+  return { targets, broken };
 }
 
 async function findTargets(
@@ -52,22 +69,6 @@ async function findTargets(
   args: readonly string[],
   options: DeleteCommandOptions,
 ): Promise<Target[]> {
-  if (options.files.length > 0) {
-    if (args.length > 0) throw invalidArgument('names cannot be used together with -f');
-    const targets: Target[] = [];
-    for (const { source, bytes } of await readManifests(context, options.files, options.recursive)) {
-      for (const { object, resource } of decodeManifest(bytes, source).objects) {
-        const { name = '', namespace } = object.metadata as { name?: string; namespace?: string };
-        const clusterWide = resource === 'nodes' || resource === 'namespaces';
-        targets.push({
-          resource,
-          name,
-          ...(clusterWide ? {} : { namespace: namespace ?? options.namespace ?? 'default' }),
-        });
-      }
-    }
-    return targets;
-  }
   const targets: Target[] = [];
   for (const request of parseResourceArgs(args)) {
     const namespace = request.namespaced ? options.namespace : undefined;

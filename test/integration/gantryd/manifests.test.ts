@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Gantryd, op, podOf } from '../../support/gantryd.ts';
@@ -83,10 +83,7 @@ describe('manifests that are wrong', { skip }, () => {
     test(`${title}: a clear line, exit code 1, and nothing is applied`, async () => {
       const path = join(daemon.root.dir, 'manifest.yaml');
       await writeFile(path, manifest);
-      // What is right and comes first must not be applied either.
-      const innocent = join(daemon.root.dir, 'innocent.yaml');
-      await writeFile(innocent, GOOD);
-      const { code, stdout, stderr } = await daemon.cli(['apply', '-f', innocent, '-f', path]);
+      const { code, stdout, stderr } = await daemon.cli(['apply', '-f', path]);
       assert.equal(code, 1, stderr);
       assert.equal(stdout, '');
       for (const word of words) assert.match(stderr, word);
@@ -111,7 +108,14 @@ describe('manifests that are wrong', { skip }, () => {
     await writeFile(join(folder, 'b.yaml'), GOOD);
     await writeFile(join(folder, 'readme.txt'), 'not a manifest');
     assert.equal(await daemon.gantry('apply', '-f', folder), 'configmap/innocent created\n');
+    // What is broken beside it does not hold it up, and nothing of a broken file is applied.
+    await writeFile(join(folder, 'a.yaml'), `${GOOD.replace('innocent', 'guilty')}\n---\nkind: Pot\n`);
+    const mixed = await daemon.cli(['apply', '-f', folder]);
+    assert.deepEqual([mixed.code, mixed.stdout], [1, 'configmap/innocent unchanged\n']);
+    assert.match(mixed.stderr, /^error: [^\n]*a\.yaml:3: kind: [^\n]*\n$/);
+    await rm(join(folder, 'a.yaml'));
     assert.equal(await daemon.gantry('delete', '-f', folder), 'configmap "innocent" deleted\n');
+    await assertNothingApplied();
   });
 
   test('fields that are known and not supported are refused or warned of by name', async () => {
