@@ -1,91 +1,20 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import {
-  ContainerConfig,
-  ContainerEventType,
-  ContainerState,
-  PodSandboxConfig,
-  PodSandboxState,
-} from '../../cri/gen/api.ts';
+import { ContainerEventType, ContainerState, PodSandboxState } from '../../cri/gen/api.ts';
 import type { ContainerEventResponse } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
 import { isKind } from '../../lib/errors.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
-import type { Database } from '../../lib/store/store-thread.ts';
 import { newContainerStatus, transition, type ContainerEvent as Change } from '../container/state.ts';
-import { newSandboxStatus, transition as sandboxTransition } from '../sandbox/state.ts';
-import { CONTAINER_CODEC, type ContainerStore } from '../store/container-record.ts';
-import { RecordStore } from '../store/record-store.ts';
-import { SANDBOX_CODEC, type SandboxStore } from '../store/sandbox-record.ts';
-import type { Task } from '../task/task.ts';
-import { ContainerEvents, type ContainerEvent } from './container-events.ts';
+import { transition as sandboxTransition } from '../sandbox/state.ts';
+import type { ContainerEvent } from './container-events.ts';
 import type { News } from './event-log.ts';
+import { EXITED, FakeRecords, startSteps } from './fake-records.ts';
 import { getContainerEvents } from './get-container-events.ts';
 
 const SEED = 20_261_121;
 const op: Op = { signal: new AbortController().signal, log: silentLog };
-const disk: Database = {
-  write: () => Promise.resolve(),
-  read: () => Promise.resolve([]),
-  close: () => Promise.resolve(),
-};
-
-interface Room {
-  readonly clock: FakeClock;
-  readonly sandboxes: SandboxStore;
-  readonly containers: ContainerStore;
-  readonly events: ContainerEvents;
-}
-
-async function room(kept?: number): Promise<Room> {
-  const clock = new FakeClock();
-  const deps = { db: disk, clock, log: silentLog };
-  const sandboxes = await RecordStore.open(deps, SANDBOX_CODEC);
-  const containers = await RecordStore.open(deps, CONTAINER_CODEC);
-  return { clock, sandboxes, containers, events: new ContainerEvents({ sandboxes, containers, clock }, kept) };
-}
-
-async function sandbox({ sandboxes }: Room, id: string): Promise<void> {
-  const config = PodSandboxConfig.fromPartial({
-    metadata: { name: 'web', namespace: 'default', uid: `uid-${id}`, attempt: 0 },
-    labels: { app: 'web' },
-  });
-  const namespaces = { network: 'pod', uts: 'pod', ipc: 'pod', pid: 'own' } as const;
-  const facts = { name: id, runtimeHandler: '', namespaces, hostname: 'web', cgroupPath: '/g' };
-  await sandboxes.insert({ id, config, facts }, newSandboxStatus(1, 'b'));
-  await sandboxes.update(id, (status) => sandboxTransition(status, { kind: 'connected', ips: ['10.0.0.2'] }));
-  await sandboxes.update(id, (status) => sandboxTransition(status, { kind: 'ready' }));
-}
-
-async function container({ containers }: Room, id: string, sandboxId: string): Promise<void> {
-  const config = ContainerConfig.fromPartial({ metadata: { name: id, attempt: 0 } });
-  const image = { id: 'sha256:1', shown: 'app:1', ref: 'sha256:1', diffIds: [] };
-  const facts = { name: id, sandboxId, image, stopSignal: 15, cgroupPath: '/g/c' };
-  await containers.insert({ id, config, facts }, newContainerStatus(1));
-}
-
-function task(id: string): Task {
-  const runtime = { name: 'crun', path: '/usr/bin/crun', root: '/r' } as const;
-  const processes = { pid: 100, startTimeTicks: 5, conmonPid: 99, conmonStartTimeTicks: 4 };
-  return { id, ...processes, bundleDir: '/b', cgroupPath: '/g', terminal: false, runtime };
-}
-
-function startSteps(id: string): Change[] {
-  return [
-    { kind: 'start-intended', intent: { phase: 'preparing', bootId: 'b', sinceWallMs: 10 } },
-    { kind: 'task-made', task: task(id), user: { uid: 0, gid: 0, additionalGids: [] } },
-    { kind: 'task-released' },
-    { kind: 'started', startedAtWallMs: 20 },
-  ];
-}
-
-const EXITED: Change = { kind: 'exited', exit: { kind: 'exited', code: 3, finishedAtWallMs: 50 } };
-
-async function change({ containers }: Room, id: string, ...steps: readonly Change[]): Promise<void> {
-  for (const step of steps) await containers.update(id, (status) => transition(status, step));
-}
 
 async function next<T>(news: AsyncIterator<T, unknown>): Promise<T> {
   const result = await news.next();
@@ -94,11 +23,11 @@ async function next<T>(news: AsyncIterator<T, unknown>): Promise<T> {
 }
 
 test('a pod from beginning to end, as a kubelet is told of it', async () => {
-  const r = await room();
+  const r = await FakeRecords.open();
   const told = getContainerEvents(op, r)[Symbol.asyncIterator]();
-  await sandbox(r, 's');
-  await container(r, 'c', 's');
-  await change(r, 'c', { kind: 'created' }, ...startSteps('c'));
+  await r.sandbox('s');
+  await r.container('c', 's');
+  await r.change('c', { kind: 'created' }, ...startSteps('c'));
   await r.clock.advance(5_000);
   r.containers.publishFirst('c', (status) => transition(status, EXITED));
   await r.containers.remove('c');
@@ -138,11 +67,11 @@ test('a pod from beginning to end, as a kubelet is told of it', async () => {
 });
 
 test('times never step back, whatever is done to the wall clock', async () => {
-  const r = await room();
+  const r = await FakeRecords.open();
   const told = getContainerEvents(op, r)[Symbol.asyncIterator]();
-  await sandbox(r, 's');
+  await r.sandbox('s');
   r.clock.stepWall(-3_600_000);
-  await sandbox(r, 't');
+  await r.sandbox('t');
   const times: bigint[] = [];
   for (let n = 0; n < 4; n++) times.push((await next(told)).createdAt);
   assert.deepEqual(
@@ -150,15 +79,15 @@ test('times never step back, whatever is done to the wall clock', async () => {
     times.map(() => times[0]),
   );
   r.clock.stepWall(7_200_000);
-  await sandbox(r, 'u');
+  await r.sandbox('u');
   assert.equal((await next(told)).createdAt - (times[0] ?? 0n), 3_600_000_000_000n);
 });
 
 test('a reader that is too slow is told so: in process by a number, over CRI by DataLoss', async () => {
-  const r = await room(4);
+  const r = await FakeRecords.open(4);
   const inProcess = r.events.follow(op);
   const wire = getContainerEvents(op, r)[Symbol.asyncIterator]();
-  for (const id of ['a', 'b', 'c']) await sandbox(r, id);
+  for (const id of ['a', 'b', 'c']) await r.sandbox(id);
   assert.deepEqual(await next(inProcess), { kind: 'lost', count: 2, nextSeq: 3 });
   assert.equal(((await next(inProcess)) as News<ContainerEvent> & { kind: 'event' }).value.id, 'b');
   await assert.rejects(
@@ -169,15 +98,15 @@ test('a reader that is too slow is told so: in process by a number, over CRI by 
 });
 
 test('what was there before is not told, and a change that fails on disk is not either', async () => {
-  const r = await room();
-  await sandbox(r, 's');
-  await container(r, 'c', 's');
+  const r = await FakeRecords.open();
+  await r.sandbox('s');
+  await r.container('c', 's');
   const { lastSeq } = r.events;
   await assert.rejects(r.containers.insert(r.containers.must('c').meta, newContainerStatus(1)));
-  await change(r, 'c', { kind: 'removal-wanted', atWallMs: 4 });
+  await r.change('c', { kind: 'removal-wanted', atWallMs: 4 });
   assert.equal(r.events.lastSeq, lastSeq);
   const news = r.events.follow(op);
-  await change(r, 'c', { kind: 'created' });
+  await r.change('c', { kind: 'created' });
   const first = await next(news);
   assert.equal(first.kind === 'event' && first.value.type, 'created');
 });
@@ -196,16 +125,16 @@ test('whatever happens to several containers at once, each one is told in order 
   const ORDER = ['created', 'started', 'stopped', 'deleted'];
   await fc.assert(
     fc.asyncProperty(fc.array(fc.tuple(fc.nat(3), steps), { maxLength: 60 }), async (list) => {
-      const r = await room();
-      await sandbox(r, 's');
-      for (let n = 0; n < 4; n++) await container(r, `c${String(n)}`, 's');
+      const r = await FakeRecords.open();
+      await r.sandbox('s');
+      for (let n = 0; n < 4; n++) await r.container(`c${String(n)}`, 's');
       const news = r.events.follow(op);
       const from = r.events.lastSeq;
       for (const [n, step] of list) {
         const id = `c${String(n)}`;
         if (r.containers.get(id) === undefined) continue;
         if (step === 'remove') await r.containers.remove(id);
-        else await change(r, id, step).catch(() => undefined);
+        else await r.change(id, step).catch(() => undefined);
       }
       const told = new Map<string, string[]>();
       for (let seq = from + 1; seq <= r.events.lastSeq; seq++) {
