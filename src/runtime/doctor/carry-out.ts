@@ -1,13 +1,13 @@
 import { rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Op } from '../../lib/abort.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, joinErrors, unavailable } from '../../lib/errors.ts';
 import { lockFile } from '../../linux/file-lock.ts';
 import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { Iptables } from '../network/iptables.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
-import { releaseOrphan, type Orphan } from '../recovery/orphans.ts';
+import { laneOfOrphan, ORPHAN_TIMEOUT_MS, releaseOrphan, type Orphan } from '../recovery/orphans.ts';
 import { markNotReady } from '../recovery/recover-sandbox.ts';
 import type { Found, Kind, Owned, Remedy } from './inventory.ts';
 import { reservedFor } from './probes/network.ts';
@@ -64,7 +64,9 @@ async function remove(op: Op, deps: CarryOutDeps, found: Found): Promise<void> {
     return;
   const orphan = orphanOf(found);
   if (orphan !== undefined) {
-    await releaseOrphan(op, rt, orphan);
+    // Recovery may be at it, too.
+    const step = { name: 'put right', timeoutMs: ORPHAN_TIMEOUT_MS, run: (own: Op) => releaseOrphan(own, rt, orphan) };
+    await raceSignal(rt.lanes.enqueue(laneOfOrphan(orphan), step), op.signal);
     return;
   }
   switch (found.kind) {

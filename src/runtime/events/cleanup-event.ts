@@ -1,3 +1,5 @@
+import type { Orphan } from '../recovery/orphans.ts';
+
 /** Work that is done after the fact, and again until it is done. Keyed by the container's or sandbox's id. */
 export type CleanupEvent =
   /** Task, monitor, cgroup, mounts and bundle of a container that has exited. */
@@ -11,9 +13,10 @@ export type CleanupEvent =
   | { readonly kind: 'rollback'; readonly of: 'sandbox' | 'container' }
   /** An object that could not be looked at yet at the start. */
   | { readonly kind: 'recovery'; readonly of: 'sandbox' | 'container' }
-  /** A leftover without an object: released by owner name in the ledger. */
-  | { readonly kind: 'orphan'; readonly owner: string };
+  /** A leftover without an object. */
+  | { readonly kind: 'orphan'; readonly orphan: Orphan };
 
 export function cleanupName(event: CleanupEvent): string {
+  if (event.kind === 'orphan') return `leftover (${event.orphan.kind})`;
   return 'of' in event ? `${event.kind} of the ${event.of}` : event.kind;
 }

@@ -43,6 +43,8 @@ export async function handleCleanup(op: Op, rt: RuntimeContext, id: string, even
       else resumeContainer(rt, id);
       return;
     case 'orphan':
-      await releaseOrphan(op, rt, { kind: 'ledger', owner: event.owner });
+      await inLane('release a leftover', (laneOp) =>
+        releaseOrphan({ ...laneOp, signal: AbortSignal.any([laneOp.signal, op.signal]) }, rt, event.orphan),
+      );
   }
 }

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { messageOf } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { parseOwner } from '../store/owners.ts';
@@ -14,6 +13,18 @@ export type Orphan =
   | { readonly kind: 'cgroup'; readonly path: string };
 
 const ID = /^[0-9a-f]{64}$/;
+/** Budget of one attempt. What is slower is tried again, and keeps neither other orphans nor the agent waiting. */
+export const ORPHAN_TIMEOUT_MS = 10_000;
+/** Processes and mounts go before the folders that they are in. */
+const ORDER: readonly Orphan['kind'][] = [
+  'ledger',
+  'cgroup',
+  'netns',
+  'container-folder',
+  'sandbox-folder',
+  'snapshot',
+  'exit-file',
+];
 
 /**
  * Finds what is left of objects that nobody remembers: owners in the ledger, folders, snapshots, exit files, pinned networks
@@ -103,18 +114,44 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
   }
 }
 
-/** In the order in which they were found: processes and mounts go before the folders that they are in. */
-export async function releaseOrphans(op: Op, rt: RuntimeContext, orphans: readonly Orphan[]): Promise<void> {
-  const order = ['ledger', 'cgroup', 'netns', 'container-folder', 'sandbox-folder', 'snapshot', 'exit-file'];
-  const sorted = [...orphans].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
-  for (const orphan of sorted) {
+/** The lane of what an orphan was part of: what is left of one object goes in order, of several side by side. */
+export function laneOfOrphan(orphan: Orphan): string {
+  switch (orphan.kind) {
+    case 'ledger': {
+      const owner = parseOwner(orphan.owner);
+      // A disconnecting that outlived its sandbox is nothing that the rest of it waits for.
+      return owner === undefined || owner.kind === 'network' ? orphan.owner : owner.id;
+    }
+    case 'netns':
+      return orphan.path;
+    case 'cgroup':
+      return /(?:^|\/)(?:pod)?([0-9a-f]{64})$/.exec(orphan.path)?.[1] ?? orphan.path;
+    default:
+      return orphan.id;
+  }
+}
+
+/** One attempt at each; returns after {@link ORPHAN_TIMEOUT_MS} for each of one object's at the most. What fails goes into back-off. */
+export async function releaseOrphans(rt: RuntimeContext, orphans: readonly Orphan[]): Promise<void> {
+  const byLane = Map.groupBy(orphans, laneOfOrphan);
+  await Promise.all([...byLane].map(([lane, items]) => releaseInOrder(rt, lane, items)));
+}
+
+async function releaseInOrder(rt: RuntimeContext, lane: string, orphans: readonly Orphan[]): Promise<void> {
+  const sorted = orphans.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+  for (const [i, orphan] of sorted.entries()) {
     try {
-      await releaseOrphan(op, rt, orphan);
+      await rt.lanes.enqueue(lane, {
+        name: `release a leftover (${orphan.kind})`,
+        timeoutMs: ORPHAN_TIMEOUT_MS,
+        run: (op) => releaseOrphan(op, rt, orphan),
+      });
       await rt.faults.reach('recovery/orphan-released');
       rt.log.info({ orphan }, 'a leftover without an owner was released');
     } catch (error) {
-      rt.log.warn({ orphan, error: messageOf(error) }, 'a leftover could not be released yet');
-      if (orphan.kind === 'ledger') rt.retries.fail(orphan.owner, { kind: 'orphan', owner: orphan.owner }, error);
+      // Those behind it too: a folder does not go while what is mounted in it is there.
+      for (const left of sorted.slice(i)) rt.retries.fail(lane, { kind: 'orphan', orphan: left }, error);
+      return;
     }
   }
 }

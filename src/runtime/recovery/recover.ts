@@ -7,7 +7,6 @@ import { recoverSandbox, resumeSandbox } from './recover-sandbox.ts';
 
 /** Budget of one object (BEHAVIOUR.md C2). A slow one is tried again; nothing is killed because it is slow. */
 const OBJECT_TIMEOUT_MS = 10_000;
-const ORPHANS_TIMEOUT_MS = 300_000;
 
 /**
  * Assumes only what cannot be otherwise while no gantryd runs: our own files were left alone, nothing of ours was added;
@@ -29,10 +28,7 @@ export async function recover(rt: RuntimeContext, orphans: readonly Orphan[]): P
   for (const id of containerIds) resumeContainer(rt, id);
   for (const id of sandboxIds) resumeSandbox(rt, id);
   await rt.faults.reach('recovery/resumed');
-  if (orphans.length > 0) {
-    const run = (op: Op): Promise<void> => releaseOrphans(op, rt, orphans);
-    await rt.lanes.enqueue('orphans', { name: 'release orphans', timeoutMs: ORPHANS_TIMEOUT_MS, run });
-  }
+  await releaseOrphans(rt, orphans);
   await rt.faults.reach('recovery/orphans-done');
 }
 

@@ -57,6 +57,6 @@ async function disconnect(rt: RuntimeContext, record: SandboxRecord, del: () => 
       message: `network cleanup deferred, it is tried again until it succeeds: ${messageOf(error)}`,
       outcome: 'blocked',
     });
-    rt.retries.fail(owner, { kind: 'orphan', owner }, error);
+    rt.retries.fail(owner, { kind: 'orphan', orphan: { kind: 'ledger', owner } }, error);
   }
 }
