@@ -56,7 +56,7 @@ async function remove(rt: RuntimeContext, id: string): Promise<void> {
     );
   } catch (error) {
     if (rt.sandboxes.get(id) === undefined) return;
-    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'sandbox-removal' }, error);
+    rt.retries.fail(id, { kind: 'sandbox-removal' }, error);
     throw error;
   }
 }

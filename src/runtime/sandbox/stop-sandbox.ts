@@ -38,23 +38,19 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
   await rt.faults.reach('stop-sandbox/begun');
   await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
   await rt.faults.reach('stop-sandbox/intended');
-  await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
-    const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
-    await settleAll(
-      containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
-    );
-    await rt.faults.reach('stop-sandbox/containers-ended');
-    await enqueueRelease(rt, id);
-  });
-}
-
-/** Releases in the sandbox's lane; a failure is thrown and tried again in the background as well. */
-async function enqueueRelease(rt: RuntimeContext, id: string): Promise<void> {
-  const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
   try {
-    await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
+    await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
+      const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
+      await settleAll(
+        containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
+      );
+      await rt.faults.reach('stop-sandbox/containers-ended');
+      const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
+      await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
+    });
   } catch (error) {
-    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'sandbox-release' }, error);
+    // A container that SIGKILL does not end, or a release that failed: tried again in the background, whether or not the caller is.
+    if (rt.sandboxes.get(id) !== undefined) rt.retries.fail(id, { kind: 'sandbox-release' }, error);
     throw error;
   }
 }
