@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { ContainerState, NamespaceMode, type PodSandboxConfig } from '../../../src/cri/gen/api.ts';
 import { isKind } from '../../../src/lib/errors.ts';
-import { detectCgroups } from '../../../src/linux/cgroups.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { eventually } from './daemon-process.ts';
 import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
@@ -147,43 +146,6 @@ test(
     await assert.rejects(f.runSandbox(podNet('none')), (error) => isKind(error, 'Unavailable'));
     await f.endPod(await f.runSandbox(pod(f.root, 'host')));
     await writeFile(file, text);
-    await leaks.assertNone();
-  },
-);
-
-test(
-  'a process that SIGKILL does not end at once holds up nobody else, and ends by itself',
-  { skip: root },
-  async (t) => {
-    const freezer = (await detectCgroups()).v1.find(({ controllers }) => controllers.includes('freezer'));
-    if (freezer === undefined) {
-      t.skip('a frozen process of cgroup v2 does die of SIGKILL');
-      return;
-    }
-    const config = pod(f.root, 'frozen');
-    const id = await f.runSandbox(config);
-    const stuck = await f.runContainer(id, config, container('stuck', ['sleep', '600']));
-    const fine = await f.runContainer(id, config, container('fine', ['sleep', '600']));
-    // In a group of its own below, which the kill's own thawing does not reach in time: frozen again and again.
-    const own = join(freezer.mountPoint, f.root.cgroupParent, `pod${id}`, stuck, 'freezer.state');
-    let frozen = true;
-    const freezing = (async () => {
-      while (frozen) {
-        await writeFile(own, 'FROZEN').catch(() => undefined);
-        await new Promise((next) => setTimeout(next, 1));
-      }
-    })();
-    const caller = new AbortController();
-    const stop = f.cri.stopContainer({ ...op, signal: caller.signal }, { containerId: stuck, timeout: 0n });
-    stop.catch(() => undefined);
-    await f.stop(fine, 0);
-    assert.equal((await f.status(fine)).exitCode, 137);
-    frozen = false;
-    await freezing;
-    await writeFile(own, 'THAWED').catch(() => undefined);
-    await stop;
-    assert.equal((await f.status(stuck)).exitCode, 137);
-    await f.endPod(id);
     await leaks.assertNone();
   },
 );
