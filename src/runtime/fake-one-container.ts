@@ -1,5 +1,6 @@
 import { ContainerConfig, PodSandboxConfig } from '../cri/gen/api.ts';
 import type { JournalInput } from '../journal/journal.ts';
+import type { Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { NO_FAULTS } from '../lib/fault-points.ts';
@@ -49,7 +50,7 @@ export interface FakeWorld {
   killAll: () => Promise<void>;
   alive: () => Promise<boolean>;
   readExit: () => Promise<{ code: number; writtenAtWallMs: number } | undefined>;
-  cleanUp: (event: CleanupEvent) => Promise<void>;
+  cleanUp: (event: CleanupEvent, op: Op) => Promise<void>;
 }
 
 export interface OneContainer {
@@ -132,9 +133,9 @@ export async function oneContainer(): Promise<OneContainer> {
       policy: CLEANUP_BACKOFF,
       attemptTimeoutMs: 10_000,
       nameOf: cleanupName,
-      handle: (_op, _id, event) => {
+      handle: (op, _id, event) => {
         note(cleanupName(event));
-        return world.cleanUp(event);
+        return world.cleanUp(event, op);
       },
     }),
     cleanups: new SingleFlight(),
