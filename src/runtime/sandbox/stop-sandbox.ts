@@ -39,15 +39,20 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
   await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
   await rt.faults.reach('stop-sandbox/intended');
   try {
-    await recordStep(rt, sandboxSubject(record.meta), { what: 'sandbox.stop', message: 'sandbox stopped' }, async () => {
-      const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
-      await settleAll(
-        containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
-      );
-      await rt.faults.reach('stop-sandbox/containers-ended');
-      const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
-      await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
-    });
+    await recordStep(
+      rt,
+      sandboxSubject(record.meta),
+      { what: 'sandbox.stop', message: 'sandbox stopped' },
+      async () => {
+        const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
+        await settleAll(
+          containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
+        );
+        await rt.faults.reach('stop-sandbox/containers-ended');
+        const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
+        await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
+      },
+    );
   } catch (error) {
     // A container that SIGKILL does not end, or a release that failed: tried again in the background, whether or not the caller is.
     if (rt.sandboxes.get(id) !== undefined) rt.retries.fail(id, { kind: 'sandbox-release' }, error);
