@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { Command, CommanderError } from 'commander';
@@ -74,6 +75,14 @@ async function run(): Promise<void> {
   process.on('SIGINT', () => end('SIGINT'));
   // A terminal that goes away is no reason to stop.
   process.on('SIGHUP', () => undefined);
+  // Ending in order would wait for threads that wait in the kernel: by the clock of whoever watches us we would never end.
+  process.on('uncaughtException', (error) => {
+    try {
+      writeSync(process.stderr.fd, `gantryd: ${error.stack ?? messageOf(error)}\n`);
+    } finally {
+      process.kill(process.pid, 'SIGKILL');
+    }
+  });
   // Without a handler one forgotten promise would take the daemon down; it is a defect all the same, and says so.
   process.on('unhandledRejection', (reason) => {
     log.error(
