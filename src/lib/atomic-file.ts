@@ -1,4 +1,4 @@
-import { open, rename, unlink } from 'node:fs/promises';
+import { open, readFile, rename, unlink } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { randomBytes } from 'node:crypto';
 
@@ -40,4 +40,10 @@ export async function writeFileAtomic(
     await using directory = await open(dirname(path), 'r');
     await directory.sync();
   }
+}
+
+/** Writes as {@link writeFileAtomic} does, unless the file has just this content: a full disk is no reason to fail then. */
+export async function keepFile(path: string, text: string, options: AtomicWriteOptions = {}): Promise<void> {
+  const present = await readFile(path, 'utf8').catch(() => undefined);
+  if (present !== text) await writeFileAtomic(path, text, options);
 }

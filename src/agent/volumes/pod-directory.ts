@@ -1,6 +1,6 @@
 import { readdir, readFile, rmdir, unlink, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isTemporaryOf, writeFileAtomic } from '../../lib/atomic-file.ts';
+import { isTemporaryOf, keepFile } from '../../lib/atomic-file.ts';
 import { errnoOf } from '../../lib/errors.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { unescapePluginName, type PodPaths } from '../pods/paths.ts';
@@ -26,7 +26,7 @@ export async function makePodDirectory(paths: PodPaths, pod: NodePod): Promise<v
   const directory = paths.pod(pod.uid);
   await mkdir(directory, { recursive: true, mode: 0o750 });
   const identity: PodIdentity = { uid: pod.uid, namespace: pod.namespace, name: pod.name };
-  await writeFileAtomic(join(directory, IDENTITY), JSON.stringify(identity), { sync: false });
+  await keepFile(join(directory, IDENTITY), JSON.stringify(identity), { sync: false });
 }
 
 export async function readPodIdentity(paths: PodPaths, uid: string): Promise<PodIdentity | undefined> {

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { messageOf } from '../../lib/errors.ts';
-import { writeFileAtomic } from '../../lib/atomic-file.ts';
+import { keepFile } from '../../lib/atomic-file.ts';
 import { RunPodSandboxRequest, type PodSandboxConfig } from '../../cri/gen/api.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { LABEL_AGENT } from '../pods/names.ts';
@@ -85,6 +85,6 @@ export async function writeHostsFile(deps: WorkerDeps, pod: NodePod, ips: readon
     aliases: pod.spec.hostAliases ?? [],
     ...(pod.spec.hostNetwork === true ? { hostFile: await deps.node.hostsFile() } : {}),
   });
-  await writeFileAtomic(path, text, { mode: 0o644, sync: false });
+  await keepFile(path, text, { mode: 0o644, sync: false });
   return path;
 }
