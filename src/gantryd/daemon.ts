@@ -12,7 +12,8 @@ import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition, isKind, messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
-import { StoreThread, type Database } from '../lib/store/store-thread.ts';
+import { DiskRoom } from '../lib/store/disk-room.ts';
+import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { lockFile } from '../linux/file-lock.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
@@ -63,7 +64,12 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
       leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part),
     );
     const store = closing('store', new StoreThread(), (thread) => thread.close());
-    const journalDb = await openDatabase(store, log, join(config.root, 'journal.db'), JOURNAL_SCHEMA);
+    const room = closing(
+      'disk room',
+      await DiskRoom.open({ store, path: join(config.root, 'reserve'), clock, log }),
+      (part) => part.close(),
+    );
+    const journalDb = await openDatabase(store, log, { path: join(config.root, 'journal.db'), schema: JOURNAL_SCHEMA });
     const journal = await Journal.open(journalDb, clock, bootId, log);
 
     // Set once the agent has taken over: before that it knows nothing to be asked about.
@@ -89,6 +95,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
           log,
           journal,
           store,
+          room,
           credentialFiles: credentialFilePaths(process.env, homedir()),
           env: process.env,
           otherExaminers: () => (takenOver === undefined ? [] : [takenOver.examiner]),
@@ -108,12 +115,17 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     closing('CRI server', cri, (server) => server.close());
 
     if (!config.runtimeOnly) {
-      const apiDb = await openDatabase(store, log, join(config.root, 'api.db'), API_SCHEMA);
+      const apiDb = await openDatabase(store, log, {
+        path: join(config.root, 'api.db'),
+        schema: API_SCHEMA,
+        reserve: room.reservePath,
+      });
       const api = await openEmbeddedApi({
         db: apiDb,
         clock,
         log: log.child({ component: 'api' }),
         nodeName: config.nodeName,
+        room,
       });
       closing('API', api, (part) => part.close());
       const kube = inProcessClient(api.registry, clock);
@@ -206,8 +218,12 @@ async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Pr
   await cgroups.remove(op, config.cgroupParent);
 }
 
-async function openDatabase(store: StoreThread, log: Log, path: string, schema: string): Promise<Database> {
-  const { db, setAside } = await store.open({ path, schema, durable: true });
+async function openDatabase(
+  store: StoreThread,
+  log: Log,
+  { path, ...how }: Pick<OpenOptions, 'path' | 'schema' | 'reserve'>,
+): Promise<Database> {
+  const { db, setAside } = await store.open({ path, ...how, durable: true });
   if (setAside !== undefined)
     log.error({ path, setAside }, 'a database was damaged and has been set aside: its content is lost');
   return db;

@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { GantryError } from '../lib/errors.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLog } from '../lib/log.ts';
 import { StoreThread, type Database } from '../lib/store/store-thread.ts';
@@ -57,4 +58,28 @@ test('entries come back whole, in order, by any part of their subject, and the n
       [4, 'boot-2'],
     ],
   );
+});
+
+test('what happens while the disk is full can be read at once, and is written when there is room', async () => {
+  const clock = new FakeClock();
+  const disk = { full: true };
+  const onFullDisk: Database = {
+    ...db,
+    write: async (...statements) => {
+      if (disk.full) throw new GantryError('ResourceExhausted', 'the disk is full');
+      await db.write(...statements);
+    },
+  };
+  const journal = await Journal.open(onFullDisk, clock, 'boot-3', silentLog);
+  journal.record({ subject: { podName: 'filler' }, what: 'pod.ended', message: 'first' });
+  journal.record({ subject: { podName: 'other' }, what: 'pod.ended', message: 'not asked for' });
+  journal.record({ subject: { podName: 'filler' }, what: 'pod.gone', message: 'second' });
+  const told = async (from: Journal): Promise<string[]> =>
+    (await from.query({ podName: 'filler' })).map(({ message }) => message);
+  assert.deepEqual(await told(journal), ['first', 'second']);
+  await clock.advance(5_000);
+  assert.deepEqual(await told(journal), ['first', 'second']);
+  disk.full = false;
+  await clock.advance(5_000);
+  assert.deepEqual(await told(await Journal.open(db, clock, 'boot-3', silentLog)), ['first', 'second']);
 });

@@ -1,7 +1,7 @@
 import type { Clock } from '../lib/clock.ts';
 import type { Log } from '../lib/log.ts';
-import { messageOf } from '../lib/errors.ts';
-import type { Database, SqlValue } from '../lib/store/store-thread.ts';
+import { isKind, messageOf } from '../lib/errors.ts';
+import type { Database, SqlValue, Statement } from '../lib/store/store-thread.ts';
 
 /** Which object an entry is about. As many as are known; a query matches any that it names. */
 export interface JournalSubject {
@@ -71,6 +71,10 @@ const SUBJECT_KEYS = Object.keys(SUBJECT_COLUMNS) as (keyof JournalSubject)[];
 const MAX_ENTRIES = 200_000;
 const TRIM_EVERY = 1_000;
 
+/** So many entries wait in memory for a disk that is full; the oldest go first. */
+const MAX_WAITING = 2_000;
+const WRITE_AGAIN_MS = 5_000;
+
 type Row = Record<string, SqlValue>;
 
 /** The durable record of what happened to each pod and why: rows of one SQLite table, written by the store thread. */
@@ -79,6 +83,9 @@ export class Journal implements JournalWriter, JournalReader {
   readonly #clock: Clock;
   readonly #bootId: string;
   readonly #log: Log;
+  /** Not on disk yet: it is full. By number, in order. */
+  readonly #waiting = new Map<number, { readonly entry: JournalEntry; readonly statement: Statement }>();
+  #retrying = false;
   #seq: number;
 
   private constructor(db: Database, clock: Clock, bootId: string, log: Log, lastSeq: number) {
@@ -96,33 +103,47 @@ export class Journal implements JournalWriter, JournalReader {
 
   record(input: JournalInput): void {
     const seq = ++this.#seq;
-    const { subject } = input;
+    const entry = { ...input, seq, wallMs: Math.round(this.#clock.wallMs()), bootId: this.#bootId };
+    const statement = insert(entry);
     const trim =
       seq % TRIM_EVERY === 0 ? [{ sql: 'DELETE FROM journal WHERE seq <= ?', params: [seq - MAX_ENTRIES] }] : [];
-    this.#db
-      .write(
-        {
-          sql: `INSERT INTO journal (seq, wall_ms, boot_id, what, message, why, outcome, duration_ms, data,
-                  ${SUBJECT_KEYS.map((key) => SUBJECT_COLUMNS[key]).join(', ')})
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${SUBJECT_KEYS.map(() => '?').join(', ')})`,
-          params: [
-            seq,
-            Math.round(this.#clock.wallMs()),
-            this.#bootId,
-            input.what,
-            input.message,
-            input.why ?? null,
-            input.outcome ?? null,
-            input.durationMs ?? null,
-            input.data === undefined ? null : JSON.stringify(input.data),
-            ...SUBJECT_KEYS.map((key) => subject[key] ?? null),
-          ],
-        },
-        ...trim,
-      )
-      .catch((error: unknown) => {
-        this.#log.warn({ what: input.what, error: messageOf(error) }, 'journal entry lost');
+    this.#db.write(statement, ...trim).catch((error: unknown) => {
+      if (isKind(error, 'ResourceExhausted')) this.#keep(entry, statement);
+      else this.#log.warn({ what: input.what, error: messageOf(error) }, 'journal entry lost');
+    });
+  }
+
+  /** What happens on a full disk is what people want to be told afterwards. */
+  #keep(entry: JournalEntry, statement: Statement): void {
+    this.#waiting.set(entry.seq, { entry, statement });
+    const [oldest] = this.#waiting.keys();
+    if (this.#waiting.size > MAX_WAITING && oldest !== undefined) {
+      this.#waiting.delete(oldest);
+      this.#log.warn({ seq: oldest }, 'journal entry lost: too many wait for a full disk');
+    }
+    this.#writeAgainLater();
+  }
+
+  #writeAgainLater(): void {
+    if (this.#retrying) return;
+    this.#retrying = true;
+    this.#clock.after(WRITE_AGAIN_MS, () => {
+      void this.#writeWaiting().finally(() => {
+        this.#retrying = false;
+        if (this.#waiting.size > 0) this.#writeAgainLater();
       });
+    });
+  }
+
+  async #writeWaiting(): Promise<void> {
+    const batch = [...this.#waiting];
+    try {
+      await this.#db.write(...batch.map(([, { statement }]) => statement));
+    } catch (error) {
+      if (isKind(error, 'ResourceExhausted')) return;
+      this.#log.warn({ entries: batch.length, error: messageOf(error) }, 'journal entries lost');
+    }
+    for (const [seq] of batch) this.#waiting.delete(seq);
   }
 
   async query(subject: JournalSubject, limit = 1000): Promise<JournalEntry[]> {
@@ -133,8 +154,33 @@ export class Journal implements JournalWriter, JournalReader {
       ...keys.map((key) => subject[key] ?? null),
       limit,
     );
-    return rows.map(entryOf);
+    const written = rows.map(entryOf);
+    const waiting = [...this.#waiting.values()]
+      .map(({ entry }) => entry)
+      .filter((entry) => keys.every((key) => entry.subject[key] === subject[key]))
+      .filter(({ seq }) => written.every((row) => row.seq !== seq));
+    return [...written, ...waiting].sort((a, b) => a.seq - b.seq).slice(-limit);
   }
+}
+
+function insert({ subject, ...entry }: JournalEntry): Statement {
+  return {
+    sql: `INSERT OR REPLACE INTO journal (seq, wall_ms, boot_id, what, message, why, outcome, duration_ms, data,
+            ${SUBJECT_KEYS.map((key) => SUBJECT_COLUMNS[key]).join(', ')})
+          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ${SUBJECT_KEYS.map(() => '?').join(', ')})`,
+    params: [
+      entry.seq,
+      entry.wallMs,
+      entry.bootId,
+      entry.what,
+      entry.message,
+      entry.why ?? null,
+      entry.outcome ?? null,
+      entry.durationMs ?? null,
+      entry.data === undefined ? null : JSON.stringify(entry.data),
+      ...SUBJECT_KEYS.map((key) => subject[key] ?? null),
+    ],
+  };
 }
 
 function entryOf(row: Row): JournalEntry {

@@ -1,4 +1,4 @@
-import { GantryError, kindOf, messageOf, type ErrorKind } from '../lib/errors.ts';
+import { errnoOf, GantryError, kindOf, messageOf, type ErrorKind } from '../lib/errors.ts';
 import type { Status, StatusCause, StatusDetails } from './objects.ts';
 import { renderPath, type Issue } from './validate/issue.ts';
 
@@ -28,6 +28,8 @@ const REASONS = {
   NotImplemented: { code: 501, kind: 'NotImplemented' },
   ServiceUnavailable: { code: 503, kind: 'Unavailable' },
   Timeout: { code: 504, kind: 'DeadlineExceeded' },
+  // Not one of Kubernetes' own words, which has none for a full disk; clients show a reason that they do not know as it is.
+  InsufficientStorage: { code: 507, kind: 'ResourceExhausted' },
 } as const satisfies Record<string, ReasonInfo>;
 
 export type StatusReason = keyof typeof REASONS;
@@ -97,7 +99,8 @@ export function statusOf(error: unknown): Status {
   const status = error instanceof GantryError ? error.details['status'] : undefined;
   if (isStatus(status)) return status;
   const kind = kindOf(error);
-  const reason = REASON_OF_KIND[kind];
+  const reason =
+    kind === 'ResourceExhausted' && errnoOf(error) === 'ENOSPC' ? 'InsufficientStorage' : REASON_OF_KIND[kind];
   const told = apiError(reason, kind === 'Unknown' ? `internal error: ${messageOf(error)}` : messageOf(error));
   const answer = told.details['status'] as Status;
   if (told.kind === kind) return answer;

@@ -5,6 +5,7 @@ import type { FaultPoints } from '../lib/fault-points.ts';
 import type { Lanes } from '../lib/lane.ts';
 import type { Ledger, Releasers } from '../lib/ledger.ts';
 import type { Log } from '../lib/log.ts';
+import type { Room } from '../lib/store/disk-room.ts';
 import type { RuntimeSettings } from './settings.ts';
 import type { CleanupEvent } from './events/cleanup-event.ts';
 import type { ContainerEvents } from './events/container-events.ts';
@@ -42,6 +43,9 @@ export interface RuntimeContext {
   readonly background: Op;
   /** Where tests interfere; nothing happens there in a normal run. */
   readonly faults: FaultPoints;
+
+  /** On the disk of the root folder: without it nothing new is made. */
+  readonly room: Room;
 
   /** What this host cannot do that a pod may ask for, in one line each. */
   readonly notices: readonly string[];

@@ -9,6 +9,7 @@ import type { Examiner } from '../lib/doctor.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
+import { AMPLE_ROOM, type Room } from '../lib/store/disk-room.ts';
 import type { StoreThread } from '../lib/store/store-thread.ts';
 import { Mounts } from '../linux/mounts.ts';
 import { Namespaces } from '../linux/namespaces.ts';
@@ -19,6 +20,7 @@ import { assembleRuntime } from './assemble-runtime.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
 import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
+import { roomExaminer } from './doctor/room-examiner.ts';
 import { runtimeExaminer } from './doctor/runtime-examiner.ts';
 import { storedParts } from './doctor/stored-parts.ts';
 import { openHost } from './host.ts';
@@ -56,6 +58,8 @@ export interface RuntimeDeps {
   readonly journal: JournalWriter & JournalReader;
   readonly store: StoreThread;
   /** Files with registry credentials, the first match wins. */
+  /** On the disk of the root folder (default: ample), and the reserve that the records may use up there. */
+  readonly room?: Room & { readonly reservePath?: string };
   readonly credentialFiles: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For tests that kill the daemon at a given step. */
@@ -89,6 +93,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const log = deps.log.child({ component: 'runtime' });
   const startedAtWallMs = clock.wallMs();
   const closing = new AbortController();
+  const room: NonNullable<RuntimeDeps['room']> = deps.room ?? AMPLE_ROOM;
   const background: Op = { signal: closing.signal, log };
   const paths = new RuntimePaths(settings.root, settings.state);
   for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers]) {
@@ -112,6 +117,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   });
   const storeDeps = { db: durable, clock, log };
   const sandboxes = await RecordStore.open(storeDeps, SANDBOX_CODEC);
+    reserve: room.reservePath,
   const containers = await RecordStore.open(storeDeps, CONTAINER_CODEC);
 
   const mounts = new Mounts({ clock });
@@ -130,6 +136,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     root: settings.root,
     registry: { configDir: settings.registryConfigDir, credentialFiles: deps.credentialFiles, env: deps.env },
     journal,
+    room,
     imageUser: (imageId) => {
       const user = containers.list().find(({ meta }) => meta.facts.image.id === imageId);
       return user === undefined ? undefined : `container ${user.meta.id}`;
@@ -171,6 +178,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     notices: [
       ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
       ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
+    room,
       ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
     ],
     sandboxes,
@@ -238,7 +246,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       ociRuntime,
       startedAtWallMs,
       recovered,
-      examiners: () => [examiner, ...(deps.otherExaminers?.() ?? [])],
+      examiners: () => [examiner, roomExaminer(room), ...(deps.otherExaminers?.() ?? [])],
     }),
     ociRuntime,
     notices: rt.notices,

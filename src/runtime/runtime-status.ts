@@ -20,11 +20,19 @@ export function version(rt: RuntimeContext): VersionResponse {
 export async function status(_op: Op, rt: RuntimeContext, { verbose }: StatusRequest): Promise<StatusResponse> {
   const network = await rt.networks.status();
   const { notices } = rt;
+  const { shortage } = rt.room;
   return {
     status: {
       conditions: [
         { type: 'RuntimeReady', status: true, reason: '', message: '' },
         { type: 'NetworkReady', status: network.ready, reason: network.reason, message: network.message },
+        // Not one of CRI's two: a runtime whose disk is full is ready for all but new pods.
+        {
+          type: 'DiskHasRoom',
+          status: shortage === undefined,
+          reason: shortage === undefined ? '' : 'DiskFull',
+          message: shortage ?? '',
+        },
       ],
     },
     info: verbose ? { config: JSON.stringify(rt.settings), notices: JSON.stringify(notices) } : {},

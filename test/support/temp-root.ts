@@ -12,12 +12,12 @@ import { cgroupFolders, look, markedProcesses } from './leak-probes.ts';
 const op = { signal: new AbortController().signal, log: silentLog };
 
 /**
- * What may differ between before and after without being a leak: sockets, locks, the databases, and the network's folder,
+ * What may differ between before and after without being a leak: sockets, locks, the databases and the room kept for them, and the network's folder,
  * where host-local keeps which address it gave last (the addresses themselves have a probe of their own), and crun's cache of
  * seccomp filters, one for each profile.
  */
 const NOT_A_LEAK =
-  /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log)$/;
+  /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log|reserve)$/;
 
 interface Places {
   readonly dir: string;

@@ -27,6 +27,8 @@ export interface NodeAgentDeps {
 
 /** How often the runtime is asked how it is (BEHAVIOUR.md C4), and how often an unchanged Node is written all the same. */
 const RUNTIME_PERIOD_MS = 5_000;
+/** Gantry's own, beside those of CRI: a node without room still runs what it has. */
+const DISK_CONDITION = 'DiskHasRoom';
 const HEARTBEAT_MS = 300_000;
 const ASK_TIMEOUT_MS = 10_000;
 
@@ -37,6 +39,7 @@ export class NodeAgent {
   #runtimeName = 'gantry';
   #runtimeVersion = '';
   #problems: readonly string[] = ['the runtime has not answered yet'];
+  #diskShortage: string | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #lastError: string | undefined;
 
@@ -88,7 +91,9 @@ export class NodeAgent {
         this.#runtimeVersion = `${version.runtimeName}://${version.runtimeVersion}`;
         return await runtime.status(bounded, { verbose: false });
       });
-      const bad = (status?.conditions ?? []).filter((condition) => !condition.status);
+      const unmet = (status?.conditions ?? []).filter((condition) => !condition.status);
+      this.#diskShortage = unmet.find(({ type }) => type === DISK_CONDITION)?.message;
+      const bad = unmet.filter(({ type }) => type !== DISK_CONDITION);
       this.#problems = bad.map(
         ({ type, reason, message }) => `${type}: ${[reason, message].filter((text) => text !== '').join(': ')}`,
       );
@@ -112,6 +117,7 @@ export class NodeAgent {
       runtimeVersion: this.#runtimeVersion,
       agentVersion: this.#deps.agentVersion,
       problems: [...this.#problems, ...this.#deps.problems()],
+      diskShortage: this.#diskShortage,
       nowWallMs: clock.wallMs(),
       previous,
     });

@@ -19,6 +19,8 @@ export interface NodeInput {
   readonly agentVersion: string;
   /** What is wrong; empty: ready. */
   readonly problems: readonly string[];
+  /** Why nothing new is taken; absent: there is room on the disk. */
+  readonly diskShortage?: string | undefined;
   readonly nowWallMs: number;
   readonly previous: Node | undefined;
 }
@@ -81,6 +83,12 @@ function conditions(input: NodeInput): NodeCondition[] {
       status: ready ? 'True' : 'False',
       reason: ready ? 'KubeletReady' : 'KubeletNotReady',
       message: ready ? 'gantry is ready' : input.problems.join('; '),
+    },
+    {
+      type: 'DiskPressure',
+      status: input.diskShortage === undefined ? 'False' : 'True',
+      reason: input.diskShortage === undefined ? 'KubeletHasNoDiskPressure' : 'KubeletHasDiskPressure',
+      message: input.diskShortage ?? 'the disk has room',
     },
   ];
   return wanted.map((condition) => {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts';
 import type { Log } from '../../lib/log.ts';
+import type { Room } from '../../lib/store/disk-room.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
 import { Housekeeping } from './housekeeping.ts';
 import { ObjectStore } from './object-store.ts';
@@ -16,6 +17,8 @@ export interface EmbeddedApiConfig {
   /** The node whose agent runs the pods. */
   readonly nodeName?: string;
   readonly history?: HistoryLimits;
+  /** No object is created while there is none (default: ample). */
+  readonly room?: Room;
 }
 
 export interface EmbeddedApi {
@@ -27,7 +30,8 @@ export interface EmbeddedApi {
 /** The Kubernetes API of one machine: objects, rules, housekeeping; without a door yet (server.ts, in-process-client.ts). */
 export async function openEmbeddedApi(config: EmbeddedApiConfig): Promise<EmbeddedApi> {
   const store = await ObjectStore.open(config);
-  const registry = new ApiRegistry({ store, clock: config.clock, nodeName: config.nodeName });
+  const { clock, nodeName, room } = config;
+  const registry = new ApiRegistry({ store, clock, nodeName, room });
   for (const name of STANDING_NAMESPACES) {
     if (store.get('namespaces', { name }) === undefined) {
       await registry.create('namespaces', undefined, {

@@ -2,6 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../lib/clock.ts';
 import { isKind } from '../../lib/errors.ts';
 import { newUid } from '../../lib/ids.ts';
+import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
 import type { DeleteOptions, ListOptions, ObjectKey, Patch } from '../client.ts';
 import type { KubeObject, Namespace, New, ObjectList, Resource } from '../objects.ts';
 import { applyMerge } from '../patch/apply-merge.ts';
@@ -32,7 +33,9 @@ export interface RegistryDeps {
   readonly store: ObjectStore;
   readonly clock: Clock;
   /** The node whose agent runs the pods: pods that name no node get it. */
-  readonly nodeName?: string;
+  readonly nodeName?: string | undefined;
+  /** Changes and deletions go on without it; nothing is created (default: ample). */
+  readonly room?: Room | undefined;
 }
 
 /** The namespaces that are always there. */
@@ -46,11 +49,13 @@ export class ApiRegistry {
   readonly #store: ObjectStore;
   readonly #clock: Clock;
   readonly #nodeName: string | undefined;
+  readonly #room: Room;
 
   constructor(deps: RegistryDeps) {
     this.#store = deps.store;
     this.#clock = deps.clock;
     this.#nodeName = deps.nodeName;
+    this.#room = deps.room ?? AMPLE_ROOM;
   }
 
   get store(): ObjectStore {
@@ -283,6 +288,7 @@ export class ApiRegistry {
         });
       }
     }
+    demandRoom(this.#room, `no new ${info.resource} are taken`);
     const born = newborn(object, info, {
       ...key,
       uid: newUid(),

@@ -14,7 +14,9 @@ export type StoreRequest =
       readonly path: string;
       readonly schema: string;
       readonly durable: boolean;
+      readonly reserve?: string;
     }
+  | { readonly kind: 'reserve'; readonly seq: number; readonly path: string }
   | {
       readonly kind: 'write';
       readonly seq: number;
@@ -24,6 +26,15 @@ export type StoreRequest =
   | { readonly kind: 'read'; readonly seq: number; readonly database: number; readonly statement: Statement }
   | { readonly kind: 'close'; readonly seq: number; readonly database: number };
 
-export type StoreReply =
+/** A file that is given up piece by piece when the disk is full. Whole while `leftBytes` is `bytes`. */
+export interface ReserveState {
+  readonly path: string;
+  readonly bytes: number;
+  readonly leftBytes: number;
+}
+
+export type StoreReply = { readonly seq: 0; readonly reserve: ReserveState } | StoreAnswer;
+
+export type StoreAnswer =
   | { readonly seq: number; readonly ok: true; readonly value?: unknown }
   | { readonly seq: number; readonly ok: false; readonly message: string; readonly sqliteCode?: number };

@@ -1,9 +1,9 @@
 import { Worker } from 'node:worker_threads';
 import { GantryError, type ErrorKind } from '../errors.ts';
 import { workerUrl } from '../worker-url.ts';
-import type { SqlValue, Statement, StoreReply, StoreRequest } from './protocol.ts';
+import type { ReserveState, SqlValue, Statement, StoreAnswer, StoreReply, StoreRequest } from './protocol.ts';
 
-export type { SqlValue, Statement } from './protocol.ts';
+export type { ReserveState, SqlValue, Statement } from './protocol.ts';
 
 /** One SQLite file. Calls are carried out in the order in which they were made. */
 export interface Database {
@@ -25,7 +25,11 @@ export interface OpenOptions {
   readonly schema: string;
   /** fsync each commit. False for what lives in /run and dies with the boot. */
   readonly durable: boolean;
+  /** The reserve ({@link StoreThread.reserve}) on the same disk that writes may use up when it is full; without one they fail then. */
+  readonly reserve?: string;
 }
+
+const SQLITE_FULL = 13;
 
 const SQLITE_KINDS: Readonly<Record<number, ErrorKind>> = {
   5: 'Unavailable', // BUSY
@@ -45,12 +49,16 @@ export class StoreThread {
   #seq = 0;
   #databases = 0;
   #dead: Error | undefined;
+  #onReserve: ((state: ReserveState) => void) | undefined;
 
   constructor() {
     this.#worker = new Worker(workerUrl(import.meta.url, './store-worker'), { name: 'store' });
     this.#worker.unref();
     this.#worker.on('message', (replies: StoreReply[]) => {
-      for (const reply of replies) this.#settle(reply);
+      for (const reply of replies) {
+        if ('reserve' in reply) this.#onReserve?.(reply.reserve);
+        else this.#settle(reply);
+      }
     });
     this.#worker.on('error', (error: Error) => {
       this.#die(error);
@@ -76,6 +84,19 @@ export class StoreThread {
     return setAside === undefined ? { db } : { db, setAside };
   }
 
+  /**
+   * Makes the reserve whole if the disk has room for it, and says how it is. On a full disk it is what an earlier process left of it.
+   * It is nobody's but this thread's: a file that is there is grown or shrunk.
+   */
+  async reserve(path: string): Promise<ReserveState> {
+    return (await this.#ask({ kind: 'reserve', seq: 0, path })) as ReserveState;
+  }
+
+  /** Called whenever a piece of a reserve was given up for a write. One listener. */
+  onReserve(listener: (state: ReserveState) => void): void {
+    this.#onReserve = listener;
+  }
+
   async close(): Promise<void> {
     this.#dead ??= new GantryError('Unavailable', 'the store is closed');
     await this.#worker.terminate();
@@ -92,14 +113,15 @@ export class StoreThread {
     return waiter.promise;
   }
 
-  #settle(reply: StoreReply): void {
+  #settle(reply: StoreAnswer): void {
     const waiter = this.#waiting.get(reply.seq);
     this.#waiting.delete(reply.seq);
     if (this.#waiting.size === 0) this.#worker.unref();
     if (reply.ok) waiter?.resolve(reply.value);
     else {
       const kind = (reply.sqliteCode === undefined ? undefined : SQLITE_KINDS[reply.sqliteCode]) ?? 'Internal';
-      waiter?.reject(new GantryError(kind, `store: ${reply.message}`));
+      const details = reply.sqliteCode === SQLITE_FULL ? { errno: 'ENOSPC' } : {};
+      waiter?.reject(new GantryError(kind, `store: ${reply.message}`, { details }));
     }
   }
 

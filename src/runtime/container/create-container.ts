@@ -3,6 +3,7 @@ import { ContainerConfig, type CreateContainerRequest, type CreateContainerRespo
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import { newContainerId } from '../../lib/ids.ts';
+import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
 import { takesContainers } from '../sandbox/state.ts';
@@ -20,7 +21,8 @@ const CREATE_TIMEOUT_MS = 120_000;
 /**
  * Makes the record and the writable layer. Nothing runs yet: the OCI runtime's create belongs to StartContainer. A repeated
  * call joins the one that runs, or gets what it made; what fails is undone.
- * Throws NotFound (sandbox, image), FailedPrecondition (sandbox not READY), InvalidArgument, AlreadyExists.
+ * Throws NotFound (sandbox, image), FailedPrecondition (sandbox not READY), InvalidArgument, AlreadyExists,
+ * ResourceExhausted (full disk).
  */
 export async function createContainer(
   op: Op,
@@ -38,9 +40,10 @@ export async function createContainer(
     name: meta.facts.name,
     id,
     fingerprint,
-    make: () => {
+    make: async () => {
+      demandRoom(rt.room, 'no new container is made');
       const run = (laneOp: Op): Promise<string> => makeContainer(laneOp, rt, meta);
-      return rt.lanes.enqueue(id, { name: 'create the container', timeoutMs: CREATE_TIMEOUT_MS, run });
+      return await rt.lanes.enqueue(id, { name: 'create the container', timeoutMs: CREATE_TIMEOUT_MS, run });
     },
     keepsName: (given) => rt.containers.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),

@@ -5,6 +5,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { canceled, failedPrecondition, messageOf, notFound, withContext } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
+import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
 import type { AuthFields } from './auth/credentials.ts';
 import type { ContentSource } from './content-source.ts';
@@ -45,6 +46,8 @@ export interface ImageStoreDeps {
   readonly imageUser?: (imageId: string) => string | undefined;
   readonly journal?: JournalWriter;
   readonly faults?: FaultPoints;
+  /** Nothing is brought in while there is none (default: ample). */
+  readonly room?: Room;
 }
 
 /**
@@ -139,6 +142,7 @@ export class ImageStore {
       this.#untilClosed(shared, async (inner) => {
         const startedMs = this.#deps.clock.monotonicMs();
         try {
+          this.#demandRoom();
           const record = await this.#pullNow(inner, reference, auth, emit);
           this.#journal(name, 'image.pulled', `pulled as ${record.id}`, 'ok', startedMs);
           return record;
@@ -150,6 +154,10 @@ export class ImageStore {
     );
     if (outcome.status === 'rejected') throw outcome.reason;
     return outcome.value;
+  }
+
+  #demandRoom(): void {
+    demandRoom(this.#deps.room ?? AMPLE_ROOM, 'no image is brought in');
   }
 
   async #pullNow(
@@ -172,6 +180,7 @@ export class ImageStore {
    * Throws InvalidArgument for anything else, otherwise as {@link pull}.
    */
   async import(op: Op, request: ImportRequest, onProgress: OnProgress = () => undefined): Promise<ImportedImage[]> {
+    this.#demandRoom();
     return await this.#untilClosed(op, async (inner) => {
       const bringIn = async (
         source: ContentSource,

@@ -11,6 +11,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { newSandboxId } from '../../lib/ids.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
+import { demandRoom } from '../../lib/store/disk-room.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
@@ -32,7 +33,7 @@ const SHM_BYTES = 64 << 20;
 /**
  * Makes a pod's sandbox and returns when it is READY. The work goes on if the caller leaves, within its own limit: a repeated
  * call with the same configuration joins it, or gets what it made. If it fails everything is undone.
- * Throws InvalidArgument, AlreadyExists (the name is another sandbox's), Unavailable (no pod network).
+ * Throws InvalidArgument, AlreadyExists (the name is another sandbox's), Unavailable (no pod network), ResourceExhausted (full disk).
  */
 export async function runPodSandbox(
   op: Op,
@@ -52,9 +53,10 @@ export async function runPodSandbox(
     name: facts.name,
     id,
     fingerprint,
-    make: () => {
+    make: async () => {
+      demandRoom(rt.room, 'no new sandbox is made');
       const run = (laneOp: Op): Promise<string> => makeSandbox(laneOp, rt, meta);
-      return rt.lanes.enqueue(id, { name: 'run the sandbox', timeoutMs: RUN_TIMEOUT_MS, run });
+      return await rt.lanes.enqueue(id, { name: 'run the sandbox', timeoutMs: RUN_TIMEOUT_MS, run });
     },
     keepsName: (given) => rt.sandboxes.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),

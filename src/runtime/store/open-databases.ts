@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import type { Clock } from '../../lib/clock.ts';
 import { Ledger } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
@@ -18,10 +19,19 @@ export interface OpenedDatabases {
 export async function openDatabases(
   store: StoreThread,
   paths: RuntimePaths,
-  { clock, log, bootId, schema }: { clock: Clock; log: Log; bootId: string; schema: string },
+  {
+    clock,
+    log,
+    bootId,
+    schema,
+    reserve,
+  }: { clock: Clock; log: Log; bootId: string; schema: string; reserve?: string | undefined },
 ): Promise<OpenedDatabases> {
+  // Where /run is a disk of its own, what is given up on the other one makes no room there.
+  const sameDisk = (await stat(paths.root)).dev === (await stat(paths.state)).dev;
   const open = async (path: string, ownSchema: string, isDurable: boolean): Promise<Database> => {
-    const { db, setAside } = await store.open({ path, schema: ownSchema, durable: isDurable });
+    const ofDisk = reserve !== undefined && (isDurable || sameDisk) ? { reserve } : {};
+    const { db, setAside } = await store.open({ path, schema: ownSchema, durable: isDurable, ...ofDisk });
     if (setAside !== undefined) log.error({ path, setAside }, 'a damaged database was set aside: its content is lost');
     return db;
   };
