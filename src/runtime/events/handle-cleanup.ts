@@ -1,10 +1,11 @@
-import type { Op } from '../../lib/abort.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { isKind, messageOf } from '../../lib/errors.ts';
 import { cleanUpContainer } from '../container/clean-up-container.ts';
 import { removeContainerById } from '../container/remove-container.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
 import type { RuntimeContext } from '../context.ts';
 import { releaseOrphan } from '../recovery/orphans.ts';
-import { recoverContainer, resumeContainer } from '../recovery/recover-container.ts';
+import { loseSight, recoverContainer, resumeContainer } from '../recovery/recover-container.ts';
 import { recoverSandbox, resumeSandbox } from '../recovery/recover-sandbox.ts';
 import { removeSandbox } from '../sandbox/remove-sandbox.ts';
 import { stopSandbox } from '../sandbox/stop-sandbox.ts';
@@ -36,15 +37,30 @@ export async function handleCleanup(op: Op, rt: RuntimeContext, id: string, even
       );
       return;
     case 'recovery':
-      await inLane('recover', (laneOp) =>
-        event.of === 'sandbox' ? recoverSandbox(laneOp, rt, id) : recoverContainer(laneOp, rt, id),
-      );
-      if (event.of === 'sandbox') resumeSandbox(rt, id);
-      else resumeContainer(rt, id);
+      await recoverAgain(op, rt, id, event.of, inLane);
       return;
     case 'orphan':
       await inLane('release a leftover', (laneOp) =>
         releaseOrphan({ ...laneOp, signal: AbortSignal.any([laneOp.signal, op.signal]) }, rt, event.orphan),
       );
   }
+}
+
+async function recoverAgain(
+  op: Op,
+  rt: RuntimeContext,
+  id: string,
+  of: 'sandbox' | 'container',
+  inLane: (name: string, run: (laneOp: Op) => Promise<void>) => Promise<void>,
+): Promise<void> {
+  const work = inLane('recover', (laneOp) => (of === 'sandbox' ? recoverSandbox : recoverContainer)(laneOp, rt, id));
+  try {
+    await raceSignal(work, op.signal);
+  } catch (error) {
+    // Canceled: we are being stopped, and nothing was found out.
+    if (of === 'container' && !isKind(error, 'Canceled')) loseSight(rt, id, messageOf(error));
+    throw error;
+  }
+  if (of === 'sandbox') resumeSandbox(rt, id);
+  else resumeContainer(rt, id);
 }

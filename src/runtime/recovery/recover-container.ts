@@ -65,11 +65,18 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       recordExit(rt, id, decision.exit);
       return;
     case 'look-again':
-      throw unavailable(`container ${id}: ${decision.why}`);
     case 'lose-sight':
-      change(rt, id, { kind: 'lost-sight', why: decision.why, atWallMs: rt.clock.wallMs() });
-      rt.retries.fail(id, { kind: 'recovery', of: 'container' }, new Error(decision.why));
+      throw unavailable(`container ${id}: ${decision.why}`);
   }
+}
+
+/**
+ * The look has failed again, or takes too long: what ran is UNKNOWN until one is answered. Not after the first look: kubelet kills and
+ * makes anew what it sees as UNKNOWN, and the second often finds it alive.
+ */
+export function loseSight(rt: RuntimeContext, id: string, why: string): void {
+  if (rt.containers.get(id)?.status.state.kind !== 'running') return;
+  change(rt, id, { kind: 'lost-sight', why, atWallMs: rt.clock.wallMs() });
 }
 
 /** What an earlier process was asked for and had not finished. */

@@ -5,7 +5,6 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { readCmdline } from '../../../src/linux/procfs.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
-import { eventually } from './daemon-process.ts';
 import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
@@ -88,41 +87,4 @@ test('paused over a restart: RUNNING in the same process, which goes on when it 
   assert.equal((await f.exec(id, 'echo', 'here')).stdout, 'here\n');
   await f.stop(id, 600);
   assert.equal((await f.status(id)).exitCode, 14);
-});
-
-test('a process that SIGKILL cannot end is named with its state, and ends by itself later', { skip }, async (t) => {
-  if ((await detectCgroups()).mode === 'v2') {
-    t.skip('a frozen process of cgroup v2 does die of SIGKILL');
-    return;
-  }
-  const id = await runReady('stuck', LOOP);
-  const pid = await pidOf(id);
-  // The group above: what the kill thaws is the container's own.
-  const podGroup = `${f.root.cgroupParent}/pod${sandboxId}`;
-  await cgroups.freeze(podGroup);
-  const stop = f.stop(id, 0);
-  stop.catch(() => undefined);
-  try {
-    const status = await eventually(
-      () => f.status(id),
-      ({ reason }) => reason === 'StopBlocked',
-      'the reason',
-    );
-    assert.equal(status.state, ContainerState.CONTAINER_RUNNING);
-    assert.match(status.message, new RegExp(`pid ${String(pid)} \\(sh\\) in state D`));
-    const [pending] = await f.runtime.inspector.pendingWork(op, { containerId: id });
-    assert.match(pending?.message ?? '', /SIGKILL has not ended it: pid/);
-    // Another pod does not wait for it.
-    const other = pod(f.root, 'free');
-    const otherId = await f.runSandbox(other);
-    const free = await f.runContainer(otherId, other, container('main', ['sleep', '600']));
-    await f.stop(free, 0);
-    assert.equal((await f.status(free)).exitCode, 137);
-    await f.endPod(otherId);
-  } finally {
-    await cgroups.thaw(podGroup);
-  }
-  const ended = await f.waitFor(id, ({ state }) => state === ContainerState.CONTAINER_EXITED);
-  assert.deepEqual([ended.exitCode, ended.reason], [137, 'Error']);
-  await stop.catch(() => undefined);
 });
