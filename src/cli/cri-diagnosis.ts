@@ -2,8 +2,16 @@ import type { CriConnection } from '../cri/client.ts';
 import { inspectorOf } from '../cri/inspector/inspector-service.ts';
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import { summarizePending } from '../cri/inspector/summarize-pending.ts';
-import type { Explanation, ExplainRequest, GantryExtensions } from '../kube/gantry-extensions.ts';
+import type {
+  Explanation,
+  ExplainContainerRequest,
+  ExplainRequest,
+  GantryExtensions,
+} from '../kube/gantry-extensions.ts';
+import { ageDifference } from '../kube/http/older-daemon.ts';
 import type { Op } from '../lib/abort.ts';
+import { failedPrecondition, isKind } from '../lib/errors.ts';
+import { packageVersion } from './package-version.ts';
 
 /** What `explain` and `doctor` ask: the API, or the runtime alone. */
 export type DiagnosisSource = Pick<GantryExtensions, 'explain' | 'explainContainer' | 'doctor'>;
@@ -11,15 +19,43 @@ export type DiagnosisSource = Pick<GantryExtensions, 'explain' | 'explainContain
 /** What the API would answer, out of what the runtime alone knows: pods without what their agent has pending. */
 export function criDiagnosis(connection: CriConnection): DiagnosisSource {
   const inspector = inspectorOf(connection);
-  return {
-    explain: (op, request) => explainPod(op, inspector, request),
-    explainContainer: async (op, { namespace, container }) => {
-      const answer = await inspector.explain(op, { subject: { podNamespace: namespace }, container });
-      const uid = answer.objects.at(-1)?.podUid;
-      return { ...answer, ...(uid === undefined ? {} : { uid }), pending: answer.pending.map(summarizePending) };
-    },
-    doctor: (op, request) => inspector.doctor(op, request),
+  const asked = async <T>(op: Op, question: Promise<T>): Promise<T> => {
+    try {
+      return await question;
+    } catch (error) {
+      throw isKind(error, 'NotImplemented') ? await otherRuntime(op, connection, error) : error;
+    }
   };
+  return {
+    explain: (op, request) => asked(op, explainPod(op, inspector, request)),
+    explainContainer: (op, request) => asked(op, explainContainer(op, inspector, request)),
+    doctor: (op, request) => asked(op, inspector.doctor(op, request)),
+  };
+}
+
+/** Why the question is not known: an older Gantry, or another runtime altogether. */
+async function otherRuntime(op: Op, { runtime }: CriConnection, error: unknown): Promise<unknown> {
+  try {
+    const { runtimeName, runtimeVersion } = await runtime.version(op, { version: '' });
+    return failedPrecondition(
+      runtimeName === 'gantry'
+        ? ageDifference(runtimeVersion, await packageVersion(), 'it does not know the question')
+        : `what answers on the CRI socket is ${runtimeName} ${runtimeVersion} and no gantryd: it cannot tell`,
+      { cause: error },
+    );
+  } catch {
+    return error;
+  }
+}
+
+async function explainContainer(
+  op: Op,
+  inspector: Inspector,
+  { namespace, container }: ExplainContainerRequest,
+): Promise<Explanation> {
+  const answer = await inspector.explain(op, { subject: { podNamespace: namespace }, container });
+  const uid = answer.objects.at(-1)?.podUid;
+  return { ...answer, ...(uid === undefined ? {} : { uid }), pending: answer.pending.map(summarizePending) };
 }
 
 /** Of several lives of a name, the last: without the API nobody knows which is the present one. */

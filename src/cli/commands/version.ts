@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import type { ServerVersion } from '../../kube/gantry-extensions.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { structured, type OutputFormat } from '../output/format.ts';
 import { errorText } from '../error-text.ts';
+import { packageVersion } from '../package-version.ts';
 
 export interface VersionOptions {
   readonly clientOnly: boolean;
@@ -29,9 +29,4 @@ export async function version(context: CliContext, options: VersionOptions): Pro
   }
   if (failure !== undefined) await line(context.err, failure);
   return failure === undefined ? 0 : 1;
-}
-
-async function packageVersion(): Promise<string> {
-  const text = await readFile(new URL('../../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

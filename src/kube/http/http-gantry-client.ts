@@ -12,11 +12,20 @@ import type { Status } from '../objects.ts';
 import { errorOfStatus } from '../status-error.ts';
 import type { HttpConnection, HttpRequest } from './http-connection.ts';
 import { jsonLines } from './json-lines.ts';
+import { complete, explainedByVersion, type Versions } from './older-daemon.ts';
 
 const BASE = ['gantry', 'v1'] as const;
 
-/** Gantry's own half of the API, over HTTP. */
-export function httpGantryClient(connection: HttpConnection): GantryExtensions & PodSubresources {
+/** Gantry's own half of the API, over HTTP. What it cannot make sense of it puts down to the daemon's version. */
+export function httpGantryClient(connection: HttpConnection, versions: Versions): GantryExtensions & PodSubresources {
+  /** The answer, which has these fields. */
+  const ask = async <T>(op: Op, request: HttpRequest, ...needed: readonly (keyof T & string)[]): Promise<T> => {
+    try {
+      return complete((await connection.ask<T>(op, request)).body, ...needed);
+    } catch (error) {
+      throw await explainedByVersion(op, error, versions);
+    }
+  };
   return {
     logs: (op, { namespace, name, ...query }) =>
       connection.stream(op, {
@@ -25,51 +34,66 @@ export function httpGantryClient(connection: HttpConnection): GantryExtensions &
         query,
       }),
     execSync: async (op, { namespace, name, ...body }) => {
-      const path = [...BASE, 'namespaces', namespace, 'pods', name, 'exec'];
-      const answer = await connection.ask<{ exitCode: number; stdout: string; stderr: string }>(op, {
+      const request: HttpRequest = {
         method: 'POST',
-        path,
+        path: [...BASE, 'namespaces', namespace, 'pods', name, 'exec'],
         body,
-      });
-      const { exitCode, stdout, stderr } = answer.body;
+      };
+      const answer = await ask<ExecAnswer>(op, request, 'exitCode', 'stdout', 'stderr');
+      const { exitCode, stdout, stderr } = answer;
       return { exitCode, stdout: Buffer.from(stdout, 'base64'), stderr: Buffer.from(stderr, 'base64') };
     },
     explain: async (op, { namespace, name, uid }) => {
       const path = [...BASE, 'namespaces', namespace, 'pods', name, 'explain'];
-      return (await connection.ask<Explanation>(op, { method: 'GET', path, query: { uid } })).body;
+      return await ask<Explanation>(op, { method: 'GET', path, query: { uid } }, 'entries', 'pending', 'objects');
     },
     explainContainer: async (op, { namespace, container }) => {
       const path = [...BASE, 'namespaces', namespace, 'explain'];
-      return (await connection.ask<Explanation>(op, { method: 'GET', path, query: { container } })).body;
+      return await ask<Explanation>(op, { method: 'GET', path, query: { container } }, 'entries', 'pending', 'objects');
     },
-    doctor: async (op, body) =>
-      (await connection.ask<DoctorReport>(op, { method: 'POST', path: [...BASE, 'doctor'], body })).body,
-    stop: async (op, body) =>
-      (await connection.ask<StopOutcome>(op, { method: 'POST', path: [...BASE, 'stop'], body })).body,
+    doctor: async (op, body) => {
+      const request: HttpRequest = { method: 'POST', path: [...BASE, 'doctor'], body };
+      return await ask<DoctorReport>(op, request, 'instanceId', 'findings', 'notices');
+    },
+    stop: async (op, body) => {
+      const request: HttpRequest = { method: 'POST', path: [...BASE, 'stop'], body };
+      return await ask<StopOutcome>(op, request, 'containerId', 'pod', 'container');
+    },
     listImages: async (op) => {
-      const { body } = await connection.ask<{ items: ImageSummary[] }>(op, {
-        method: 'GET',
-        path: [...BASE, 'images'],
-      });
-      return body.items;
+      const request: HttpRequest = { method: 'GET', path: [...BASE, 'images'] };
+      return (await ask<{ items: ImageSummary[] }>(op, request, 'items')).items;
     },
-    pullImage: (op, body) => progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'pull'], body }),
-    importImage: (op, body) => progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'import'], body }),
+    pullImage: (op, body) =>
+      progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'pull'], body }, versions),
+    importImage: (op, body) =>
+      progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'import'], body }, versions),
     removeImage: async (op, reference) => {
       const request: HttpRequest = { method: 'DELETE', path: [...BASE, 'images'], query: { reference } };
-      return (await connection.ask<{ removed: string[] }>(op, request)).body.removed;
+      return (await ask<{ removed: string[] }>(op, request, 'removed')).removed;
     },
   };
+}
+
+interface ExecAnswer {
+  readonly exitCode: number;
+  /** base64 */
+  readonly stdout: string;
+  readonly stderr: string;
 }
 
 async function* progress(
   connection: HttpConnection,
   op: Op,
   request: HttpRequest,
+  versions: Versions,
 ): AsyncGenerator<ImageProgress, void, undefined> {
-  for await (const line of jsonLines(connection.stream(op, request))) {
-    const item = line as ImageProgress | { kind: 'error'; status: Status };
-    if (item.kind === 'error') throw errorOfStatus(item.status);
-    yield item;
+  try {
+    for await (const line of jsonLines(connection.stream(op, request))) {
+      const item = line as ImageProgress | { kind: 'error'; status: Status };
+      if (item.kind === 'error') throw errorOfStatus(item.status);
+      yield item;
+    }
+  } catch (error) {
+    throw await explainedByVersion(op, error, versions);
   }
 }
