@@ -29,7 +29,7 @@ fi
 
 before(async () => {
   if (root !== false) return;
-  const made = await RuntimeFixture.make({ cniBinDirs: (places) => [join(places.dir, 'plugins')] });
+  const made = await RuntimeFixture.make((places) => ({ cniBinDirs: [join(places.dir, 'plugins')] }));
   f = made;
   const plugins = join(f.root.dir, 'plugins');
   await mkdir(plugins);

@@ -36,11 +36,17 @@ export interface Opened {
 
 export interface OpenOptions {
   readonly cniBinDirs?: readonly string[];
+  /** By default what works here. */
+  readonly ociRuntime?: string;
   readonly faults?: FaultPoints;
 }
 
 export async function openRuntime(root: Places, options: OpenOptions = {}): Promise<Opened> {
-  const { cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni'], faults = NO_FAULTS } = options;
+  const {
+    cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni'],
+    ociRuntime = process.env['GANTRY_TEST_OCI_RUNTIME'] ?? 'auto',
+    faults = NO_FAULTS,
+  } = options;
   const store = new StoreThread();
   const { db } = await store.open({ path: join(root.data, 'journal.db'), schema: JOURNAL_SCHEMA, durable: true });
   const journal = await Journal.open(db, systemClock, await bootId(), log);
@@ -51,7 +57,7 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
       netnsDir: root.netnsDir,
       instance: root.instance,
       cgroupParent: root.cgroupParent,
-      ociRuntime: process.env['GANTRY_TEST_OCI_RUNTIME'] ?? 'auto',
+      ociRuntime,
       cniConfDir: root.cniConfDir,
       cniBinDirs,
       registryConfigDir: root.registryConfigDir,
@@ -73,24 +79,28 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
 /** A runtime of its own in a folder of its own, with a busybox image. */
 export class RuntimeFixture implements AsyncDisposable {
   readonly root: TempRoot;
+  readonly #options: OpenOptions;
   #opened: Opened;
 
-  private constructor(root: TempRoot, opened: Opened) {
+  private constructor(root: TempRoot, options: OpenOptions, opened: Opened) {
     this.root = root;
+    this.#options = options;
     this.#opened = opened;
   }
 
-  static async make(options: { cniBinDirs?: (root: TempRoot) => string[] } = {}): Promise<RuntimeFixture> {
+  static async make(
+    optionsFor: (root: TempRoot) => OpenOptions | Promise<OpenOptions> = () => ({}),
+  ): Promise<RuntimeFixture> {
     const root = await TempRoot.make();
     try {
-      const cniBinDirs = options.cniBinDirs?.(root);
-      const opened = await openRuntime(root, cniBinDirs === undefined ? {} : { cniBinDirs });
+      const options = await optionsFor(root);
+      const opened = await openRuntime(root, options);
       const rootfs = join(root.dir, 'rootfs');
       await mkdir(rootfs);
       await makeBusyboxRootfs(rootfs);
       await opened.runtime.images.import(op, { kind: 'rootfs', path: rootfs, name: IMAGE });
       await opened.runtime.recovered;
-      return new RuntimeFixture(root, opened);
+      return new RuntimeFixture(root, options, opened);
     } catch (error) {
       await root[Symbol.asyncDispose]();
       throw error;
@@ -109,7 +119,7 @@ export class RuntimeFixture implements AsyncDisposable {
   async restart(between: () => Promise<void> = () => Promise.resolve()): Promise<void> {
     await this.#opened.close();
     await between();
-    this.#opened = await openRuntime(this.root);
+    this.#opened = await openRuntime(this.root, this.#options);
   }
 
   async runSandbox(config: PodSandboxConfig): Promise<string> {
