@@ -23,6 +23,7 @@ import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
 import { roomExaminer } from './doctor/room-examiner.ts';
 import { runtimeExaminer } from './doctor/runtime-examiner.ts';
 import { storedParts } from './doctor/stored-parts.ts';
+import type { ContainerEvents } from './events/container-events.ts';
 import { openHost } from './host.ts';
 import { imageLookup, layerStore } from './image-parts.ts';
 import { createImageService } from './image/image-service.ts';
@@ -57,9 +58,9 @@ export interface RuntimeDeps {
   readonly log: Log;
   readonly journal: JournalWriter & JournalReader;
   readonly store: StoreThread;
-  /** Files with registry credentials, the first match wins. */
   /** On the disk of the root folder (default: ample), and the reserve that the records may use up there. */
   readonly room?: Room & { readonly reservePath?: string };
+  /** Files with registry credentials, the first match wins. */
   readonly credentialFiles: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For tests that kill the daemon at a given step. */
@@ -73,6 +74,8 @@ export interface Runtime {
   readonly images: ImageStore;
   /** Ends a container for a reason, if asked with another signal than its own. */
   stop(op: Op, order: StopOrder): Promise<void>;
+  /** What happens to containers and sandboxes, numbered; over CRI it has no numbers. */
+  readonly events: Pick<ContainerEvents, 'follow' | 'lastSeq'>;
   readonly inspector: Inspector;
   /** The OCI runtime that was chosen. */
   readonly ociRuntime: string;
@@ -90,10 +93,10 @@ export interface Runtime {
  */
 export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps): Promise<Runtime> {
   const { clock, journal, faults = NO_FAULTS } = deps;
+  const room: NonNullable<RuntimeDeps['room']> = deps.room ?? AMPLE_ROOM;
   const log = deps.log.child({ component: 'runtime' });
   const startedAtWallMs = clock.wallMs();
   const closing = new AbortController();
-  const room: NonNullable<RuntimeDeps['room']> = deps.room ?? AMPLE_ROOM;
   const background: Op = { signal: closing.signal, log };
   const paths = new RuntimePaths(settings.root, settings.state);
   for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers]) {
@@ -114,10 +117,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     log,
     bootId,
     schema: IMAGE_SCHEMA,
+    reserve: room.reservePath,
   });
   const storeDeps = { db: durable, clock, log };
   const sandboxes = await RecordStore.open(storeDeps, SANDBOX_CODEC);
-    reserve: room.reservePath,
   const containers = await RecordStore.open(storeDeps, CONTAINER_CODEC);
 
   const mounts = new Mounts({ clock });
@@ -133,10 +136,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     clock,
     log,
     faults,
+    room,
     root: settings.root,
     registry: { configDir: settings.registryConfigDir, credentialFiles: deps.credentialFiles, env: deps.env },
     journal,
-    room,
     imageUser: (imageId) => {
       const user = containers.list().find(({ meta }) => meta.facts.image.id === imageId);
       return user === undefined ? undefined : `container ${user.meta.id}`;
@@ -175,10 +178,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     bootId,
     background,
     faults,
+    room,
     notices: [
       ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
       ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
-    room,
       ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
     ],
     sandboxes,
@@ -240,6 +243,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     image: createImageService({ images }),
     images,
     stop: (op, order) => stopAsOrdered(op, rt, order),
+    events: rt.events,
     inspector: createInspector({
       rt,
       journal,
