@@ -49,7 +49,7 @@ async function remove(rt: RuntimeContext, id: string, reason: string): Promise<v
     });
   } catch (error) {
     if (rt.containers.get(id) === undefined) return;
-    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'container-removal' }, error);
+    rt.retries.fail(id, { kind: 'container-removal' }, error);
     throw error;
   }
 }
