@@ -127,7 +127,8 @@ export class ImageStore {
    * may have it, and where a tag points now. Pulls of one image with the same credentials are one.
    *
    * Throws InvalidArgument (reference, not an image), NotFound (image, platform), Unauthenticated, PermissionDenied,
-   * DataLoss (content that is damaged or not what its digest says), Unavailable (host), ResourceExhausted (disk, rate limit).
+   * DataLoss (content that is damaged or not what its digest says), Unavailable (host), ResourceExhausted (disk, rate limit),
+   * FailedPrecondition (this machine's configuration of the registry).
    */
   async pull(
     op: Op,

@@ -61,20 +61,22 @@ describe('parseHostsToml', () => {
   });
 
   const refused: readonly (readonly [string, RegExp])[] = [
-    ['server = [', /^hosts\.toml: /],
-    ['server = 1', /server is not text/],
+    ['# mirrors\n\nserver = [', /^hosts\.toml:3: [^\n]+$/],
+    ['server = 1', /^hosts\.toml:1: server is not text/],
     ['host = "x"', /host is not a table/],
     ['[host]\n"https://a" = 1', /host\."https:\/\/a" is not a table/],
     ['capabilities = "pull"', /capabilities is not a list of texts/],
-    ['[host."a"]\nca = 1', /host\."a"\.ca is not a file name/],
+    ['ca = "x"\n[host."a"]\n\n  ca = 1 # no', /^hosts\.toml:4: host\."a"\.ca is not a file name/],
+    ["[host.'a']\nca = 1", /^hosts\.toml:2: host\."a"\.ca is not a file name/],
+    ['host.a.ca = 1', /^hosts\.toml: host\."a"\.ca is not a file name/],
     ['client = [[]]', /client is not a file name/],
-    ['[header]\nx = 1', /header\.x is not text/],
+    ['[header]\n"x" = 1', /^hosts\.toml:2: header\.x is not text/],
   ];
   for (const [content, expected] of refused) {
     it(`refuses ${JSON.stringify(content)}`, () => {
       assert.throws(
         () => parseHostsToml(content, 'hosts.toml'),
-        (error: Error) => kindOf(error) === 'InvalidArgument' && expected.test(error.message),
+        (error: Error) => kindOf(error) === 'FailedPrecondition' && expected.test(error.message),
       );
     });
   }

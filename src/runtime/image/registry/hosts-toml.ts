@@ -1,5 +1,6 @@
-import { parse } from 'smol-toml';
-import { invalidArgument, messageOf } from '../../../lib/errors.ts';
+import { parse, TomlError } from 'smol-toml';
+import { failedPrecondition, messageOf } from '../../../lib/errors.ts';
+import { lineOfKey } from './toml-place.ts';
 
 /** One host to ask, as `hosts.toml` describes it. */
 export interface HostEntry {
@@ -30,7 +31,7 @@ type Toml = Readonly<Record<string, unknown>>;
 
 /**
  * Reads the mirror configuration of a registry. Keys as containerd documents them, so that files written for it work
- * here. Throws InvalidArgument with `source`. Keys that mean nothing to us are given to `onUnknown`.
+ * here. Throws FailedPrecondition with `source` and line: who asks for an image cannot help it. Keys that mean nothing to us are given to `onUnknown`.
  */
 export function parseHostsToml(
   content: string,
@@ -41,15 +42,18 @@ export function parseHostsToml(
   try {
     root = parse(content);
   } catch (error) {
-    throw invalidArgument(`${source}: ${messageOf(error)}`);
+    const [what] = messageOf(error).split('\n');
+    throw failedPrecondition(`${source}${error instanceof TomlError ? `:${String(error.line)}` : ''}: ${what ?? ''}`);
   }
-  const read = new EntryReader(source, onUnknown);
+  const read = new EntryReader({ source, content, onUnknown });
   const upstreamDefaults = read.settings(root, '', ['server', 'host']);
   const server = read.optional(root, 'server', isText, 'text');
+  if (server !== undefined) read.address(server, '', 'server');
   const hosts = read.optional(root, 'host', isTable, 'a table') ?? {};
   const mirrors = Object.entries(hosts).map(([address, value]) => {
     const at = `host.${JSON.stringify(address)}`;
-    if (!isTable(value)) throw invalidArgument(`${source}: ${at} is not a table`);
+    if (!isTable(value)) throw read.wrong('host.', JSON.stringify(address), 'a table');
+    read.address(address, `${at}.`, '');
     return { server: address, ...read.settings(value, `${at}.`, []) };
   });
   return {
@@ -63,17 +67,32 @@ const SETTINGS = ['capabilities', 'ca', 'client', 'skip_verify', 'override_path'
 
 class EntryReader {
   readonly #source: string;
+  readonly #content: string;
   readonly #onUnknown: (key: string) => void;
 
-  constructor(source: string, onUnknown: (key: string) => void) {
-    this.#source = source;
-    this.#onUnknown = onUnknown;
+  constructor(file: { source: string; content: string; onUnknown: (key: string) => void }) {
+    this.#source = file.source;
+    this.#content = file.content;
+    this.#onUnknown = file.onUnknown;
+  }
+
+  /** @param at the table with a dot behind it; '' is the top */
+  wrong(at: string, key: string, want: string): Error {
+    const line = lineOfKey(this.#content, at.replace(/\.$/, ''), key);
+    const place = line === undefined ? this.#source : `${this.#source}:${String(line)}`;
+    return failedPrecondition(`${place}: ${`${at}${key}`.replace(/\.$/, '')} is not ${want}`);
+  }
+
+  address(text: string, at: string, key: string): void {
+    if (URL.parse(/^https?:\/\//i.test(text) ? text : `http://${text}`) === null) {
+      throw this.wrong(at, key, 'an address of a registry');
+    }
   }
 
   optional<T>(from: Toml, key: string, check: (value: unknown) => value is T, want: string, at = ''): T | undefined {
     const value = from[key];
     if (value === undefined) return undefined;
-    if (!check(value)) throw invalidArgument(`${this.#source}: ${at}${key} is not ${want}`);
+    if (!check(value)) throw this.wrong(at, key, want);
     return value;
   }
 
@@ -88,16 +107,14 @@ class EntryReader {
       canResolve: capabilities.includes('resolve'),
       skipVerify: this.optional(from, 'skip_verify', isBoolean, 'true or false', at) ?? false,
       overridePath: this.optional(from, 'override_path', isBoolean, 'true or false', at) ?? false,
-      ca: textOrTexts(from['ca'], () =>
-        invalidArgument(`${this.#source}: ${at}ca is not a file name or a list of them`),
-      ),
+      ca: textOrTexts(from['ca'], () => this.wrong(at, 'ca', 'a file name or a list of them')),
       client: clientPairs(from['client'], () =>
-        invalidArgument(`${this.#source}: ${at}client is not a file name, a list of them, or a list of pairs`),
+        this.wrong(at, 'client', 'a file name, a list of them, or a list of pairs'),
       ),
       headers: Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [
           name.toLowerCase(),
-          textOrTexts(value, () => invalidArgument(`${this.#source}: ${at}header.${name} is not text`)).join(', '),
+          textOrTexts(value, () => this.wrong(`${at}header.`, name, 'text')).join(', '),
         ]),
       ),
     };

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
-import { errnoOf, invalidArgument } from '../../../lib/errors.ts';
+import { errnoOf, failedPrecondition } from '../../../lib/errors.ts';
 import { DEFAULT_DOMAIN } from '../reference.ts';
 import { parseHostsToml, type HostEntry } from './hosts-toml.ts';
 
@@ -38,7 +38,8 @@ const PLAIN: Omit<HostEntry, 'server'> = {
 /**
  * Which hosts to ask for a registry's images: mirrors of `certs.d/<host>/hosts.toml` (or `certs.d/_default`), then the
  * registry itself. Without a configuration it is https, and http for this machine. Read anew for every pull, so that
- * a changed file counts at once. Throws InvalidArgument for a file that cannot be understood.
+ * a changed file counts at once. Throws FailedPrecondition for a file that cannot be understood: the
+ * others' images can be pulled all the same.
  */
 export async function registryHosts(op: Op, configDir: string | undefined, domain: string): Promise<RegistryHost[]> {
   const found = configDir === undefined ? undefined : await findConfig(configDir, domain);
@@ -96,7 +97,7 @@ async function bareCertificates(dir: string): Promise<Partial<HostEntry>> {
 function hostOf(entry: HostEntry, domain: string, dir: string, isUpstream: boolean): RegistryHost {
   const text = /^https?:\/\//i.test(entry.server) ? entry.server : `${defaultScheme(entry.server)}://${entry.server}`;
   const base = URL.parse(text);
-  if (base === null) throw invalidArgument(`registry ${domain}: ${JSON.stringify(entry.server)} is not an address`);
+  if (base === null) throw failedPrecondition(`registry ${domain}: ${JSON.stringify(entry.server)} is not an address`);
   const path = base.pathname.replace(/\/+$/, '');
   base.pathname = entry.overridePath || path.endsWith('/v2') ? path : `${path}/v2`;
   // Users and queries in the address would end up in messages.

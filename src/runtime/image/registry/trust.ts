@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
-import { invalidArgument, messageOf } from '../../../lib/errors.ts';
+import { failedPrecondition, messageOf } from '../../../lib/errors.ts';
 import type { HostTls } from './registry-hosts.ts';
 
 /** Where distributions keep the certificates that the machine trusts, an administrator's own among them. */
@@ -26,7 +26,7 @@ export async function secureContextFor(
     });
   } catch (error) {
     const files = [...tls.ca, ...tls.client.flatMap(({ cert, key }) => (key === undefined ? [cert] : [cert, key]))];
-    throw invalidArgument(`registry certificates (${files.join(', ')}): ${messageOf(error)}`);
+    throw failedPrecondition(`registry certificates (${files.join(', ')}): ${messageOf(error)}`);
   }
 }
 
@@ -43,6 +43,6 @@ async function readPem(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    throw invalidArgument(`registry certificate ${path}: ${messageOf(error)}`);
+    throw failedPrecondition(`registry certificate ${path}: ${messageOf(error)}`);
   }
 }
