@@ -44,6 +44,7 @@ import { openDatabases } from './store/open-databases.ts';
 import { RuntimePaths } from './store/paths.ts';
 import { RecordStore } from './store/record-store.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
+import { tellDamaged } from './store/tell-damaged.ts';
 import { exitFolder } from './task/exit-folder.ts';
 import { linuxProcessTable } from './task/process-table.ts';
 import { linuxTaskCgroups } from './task/task-cgroups.ts';
@@ -122,6 +123,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const storeDeps = { db: durable, clock, log };
   const sandboxes = await RecordStore.open(storeDeps, SANDBOX_CODEC);
   const containers = await RecordStore.open(storeDeps, CONTAINER_CODEC);
+  tellDamaged(journal, { sandboxes, containers });
 
   const mounts = new Mounts({ clock });
   const pins = new Namespaces({ clock });

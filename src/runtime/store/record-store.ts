@@ -32,6 +32,12 @@ export interface RecordStoreDeps {
   readonly log: Log;
 }
 
+/** A record that was moved to the table `damaged`. */
+export interface DamagedRecord {
+  readonly id: string;
+  readonly reason: string;
+}
+
 interface Row {
   readonly id: string;
   readonly config: Uint8Array;
@@ -51,6 +57,7 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   readonly #records = new Map<string, StoredRecord<Meta, Status>>();
   readonly #listeners = new Map<string, Set<() => void>>();
   readonly #unpersisted = new Set<string>();
+  readonly #setAsideNow: DamagedRecord[] = [];
   readonly #observers: RecordObserver<Meta, Status>[] = [];
   #closed = false;
 
@@ -73,6 +80,11 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
       }
     }
     return store;
+  }
+
+  /** What could not be read at the opening. */
+  get damaged(): readonly DamagedRecord[] {
+    return this.#setAsideNow;
   }
 
   get(id: string): StoredRecord<Meta, Status> | undefined {
@@ -235,6 +247,7 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
   }
 
   async #setAside(id: string, reason: string): Promise<void> {
+    this.#setAsideNow.push({ id, reason });
     this.#deps.log.error({ id, kind: this.#codec.table, reason }, 'damaged record set aside');
     try {
       await this.#deps.db.write(
