@@ -84,6 +84,9 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
     case 'ledger': {
       const failures = await rt.ledger.release(op, orphan.owner, rt.releasers);
       if (failures[0] !== undefined) throw failures[0].error;
+      const id = parseOwner(orphan.owner)?.id;
+      // Its monitor has written how it ended just now, which nobody will ask for.
+      if (id !== undefined) await rt.tasks.forgetExit(id);
       return;
     }
     case 'sandbox-folder': {
