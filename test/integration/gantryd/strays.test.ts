@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
-import { Gantryd } from '../../support/gantryd.ts';
+import { eventually, Gantryd } from '../../support/gantryd.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
 
@@ -32,4 +33,20 @@ test('what a killed daemon had at work ends before the next one serves', { skip 
     ends.map(({ end }) => end),
     ['0', 'SIGKILL'],
   );
+});
+
+test('what a daemon was writing when it was killed is cleared away by the next one', { skip }, async () => {
+  await using daemon = await Gantryd.make({ flags: ['--runtime-only'] });
+  const { state } = daemon.root;
+  for (const name of ['gantryd.pid.0123456789ab.tmp', 'gantryd.pid.ba9876543210.tmp', 'gantryd.pid.mine.tmp']) {
+    await writeFile(join(state, name), '1 ');
+  }
+  await daemon.start({ agent: false });
+  await eventually(
+    () => readdir(state),
+    (names) => names.includes('gantryd.pid'),
+    'a pid file',
+  );
+  const left = (await readdir(state)).filter((name) => name.startsWith('gantryd.pid'));
+  assert.deepEqual(left.sort(), ['gantryd.pid', 'gantryd.pid.mine.tmp']);
 });
