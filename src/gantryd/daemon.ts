@@ -17,7 +17,7 @@ import { StoreThread, type Database, type OpenOptions } from '../lib/store/store
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { lockFile } from '../linux/file-lock.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
-import { writeFileAtomic } from '../lib/atomic-file.ts';
+import { removeTemporariesOf, writeFileAtomic } from '../lib/atomic-file.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
 import { MONITOR_CGROUP } from '../runtime/host.ts';
 import { createRuntime } from '../runtime/main.ts';
@@ -231,6 +231,7 @@ async function openDatabase(
 
 /** Pid and start time, so that nobody takes another process for us. */
 async function writePidFile(path: string): Promise<void> {
+  await removeTemporariesOf(path);
   const self = await processIdentity(process.pid);
   await writeFileAtomic(path, `${process.pid} ${self?.startTimeTicks ?? 0}\n`, { sync: false, mode: 0o644 });
 }

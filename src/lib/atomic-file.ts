@@ -1,5 +1,5 @@
-import { open, readFile, rename, unlink } from 'node:fs/promises';
-import { basename, dirname } from 'node:path';
+import { open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 
 export interface AtomicWriteOptions {
@@ -14,6 +14,15 @@ const TEMPORARY = /^\.[0-9a-f]{12}\.tmp$/;
 export function isTemporaryOf(name: string, path: string): boolean {
   const target = basename(path);
   return name.startsWith(target) && TEMPORARY.test(name.slice(target.length));
+}
+
+/** Takes away what processes that were killed have left of `path`. Only for whoever is the only one to write it. */
+export async function removeTemporariesOf(path: string): Promise<void> {
+  const folder = dirname(path);
+  for (const name of await readdir(folder)) {
+    // Another's or gone: nothing depends on it.
+    if (isTemporaryOf(name, path)) await unlink(join(folder, name)).catch(() => undefined);
+  }
 }
 
 /** Writes a file so that a reader, or a power cut, finds the old content or the new, never a part of one. */
