@@ -50,6 +50,8 @@ export interface FakeWorld {
   killAll: () => Promise<void>;
   alive: () => Promise<boolean>;
   readExit: () => Promise<{ code: number; writtenAtWallMs: number } | undefined>;
+  /** The OCI runtime's word. */
+  ociState: () => Promise<{ status: string } | undefined>;
   cleanUp: (event: CleanupEvent, op: Op) => Promise<void>;
 }
 
@@ -64,8 +66,11 @@ export interface OneContainer {
   readonly holdDisk: () => () => void;
 }
 
-/** The runtime's own machinery around one container that runs, on a clock and a world that a test moves. */
-export async function oneContainer(): Promise<OneContainer> {
+/**
+ * The runtime's own machinery around one container, on a clock and a world that a test moves. It runs, or has only come so far: 1 CREATED,
+ * 2 its start is written down, 3 its task is made, 4 its command was let go.
+ */
+export async function oneContainer(steps = RUNNING.length): Promise<OneContainer> {
   const clock = new FakeClock();
   const done: [string, number][] = [];
   const journal: JournalInput[] = [];
@@ -104,7 +109,7 @@ export async function oneContainer(): Promise<OneContainer> {
         cgroupPath: '/g',
       },
     },
-    RUNNING.reduce(transition, newContainerStatus(1)),
+    RUNNING.slice(0, steps).reduce(transition, newContainerStatus(1)),
   );
   const world: FakeWorld = {
     signal: () => Promise.resolve(true),
@@ -112,6 +117,7 @@ export async function oneContainer(): Promise<OneContainer> {
     killAll: () => Promise.resolve(),
     alive: () => Promise.resolve(true),
     readExit: () => Promise.resolve(undefined),
+    ociState: () => Promise.resolve({ status: 'running' }),
     cleanUp: () => Promise.resolve(),
   };
   const parts = {
@@ -125,7 +131,14 @@ export async function oneContainer(): Promise<OneContainer> {
     containers,
     answered: new Set<string>(),
     adopted: new Set<string>(),
-    ledger: { entriesOf: () => [{ kind: 'task', key: ID }], intend: () => Promise.resolve() },
+    ledger: {
+      entriesOf: () => [{ kind: 'task', key: ID }],
+      intend: () => Promise.resolve(),
+      release: () => {
+        note('release');
+        return Promise.resolve([]);
+      },
+    },
     lanes: new Lanes(clock, silentLog),
     retries: new RetryQueue<CleanupEvent>({
       clock,
@@ -151,6 +164,11 @@ export async function oneContainer(): Promise<OneContainer> {
         return world.signal(signal);
       },
       readExit: () => world.readExit(),
+      state: () => world.ociState(),
+      forgetExit: () => {
+        note('forget exit');
+        return Promise.resolve();
+      },
     },
     cgroups: {
       thaw: () => {

@@ -1,21 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { transition as containerTransition } from '../container/state.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
 import { recordExit } from '../events/record-exit.ts';
 import { handleCleanup } from '../events/handle-cleanup.ts';
-import { ID, oneContainer, SANDBOX, type OneContainer } from '../fake-one-container.ts';
+import { BOOT, ID, oneContainer, SANDBOX, type OneContainer } from '../fake-one-container.ts';
 import { transition } from '../sandbox/state.ts';
 import { recover } from './recover.ts';
 
 /** A container that ran when the process before this one ended; the first look at it has been made. */
-async function afterFirstLook(arrange: (one: OneContainer) => void): Promise<OneContainer> {
-  const one = await oneContainer();
+async function afterFirstLook(arrange: (one: OneContainer) => void, steps?: number): Promise<OneContainer> {
+  const one = await oneContainer(steps);
   const { rt, clock, world } = one;
   rt.sandboxes.publishFirst(SANDBOX, (status) => transition(status, { kind: 'not-ready', why: 'x', atWallMs: 1 }));
   rt.sandboxes.publishFirst(SANDBOX, (status) => transition(status, { kind: 'stopped', atWallMs: 1 }));
   world.cleanUp = (event, op) => handleCleanup(op, rt, ID, event);
   arrange(one);
-  const recovered = recover(rt, []);
-  await clock.advance(10_000);
+  const first = { over: false };
+  const recovered = recover(rt, []).then(() => (first.over = true));
+  for (let tenths = 0; !first.over && tenths < 100; tenths++) await clock.advance(100);
   await recovered;
   return one;
 }
@@ -79,4 +82,57 @@ test('a question that goes on failing makes it UNKNOWN with the reason; the answ
     await one.clock.advance(400_000);
     assert.equal(stateOf(one), end ? 'exited' : 'running');
   }
+});
+
+const CREATED = { kind: 'created' } as const;
+
+test('a start that was cut short before the command ran: undone, and EXITED unless somebody starts it within 10 s', async () => {
+  for (const [steps, ociState] of [
+    [2, 'running'],
+    [3, 'running'],
+    [4, 'created'],
+  ] as const) {
+    const one = await afterFirstLook(({ world }) => {
+      world.ociState = () => Promise.resolve({ status: ociState });
+    }, steps);
+    const { status } = one.rt.containers.must(ID);
+    assert.deepEqual([status.state, status.start], [CREATED, undefined], String(steps));
+    assert.ok(one.done.some(([what]) => what === 'release') && one.done.some(([what]) => what === 'forget exit'));
+    await one.clock.advance(9_000);
+    assert.equal(stateOf(one), 'created');
+    await one.clock.advance(2_000);
+    const { state } = one.rt.containers.must(ID).status;
+    assert.ok(state.kind === 'exited' && state.cause.kind === 'start-failed');
+    assert.match(state.cause.message, /cut short by a restart/);
+  }
+});
+
+test('one that is started again in time is not ended for that', async () => {
+  const one = await afterFirstLook(() => undefined, 3);
+  const intent = { phase: 'preparing', bootId: BOOT, sinceWallMs: 1 } as const;
+  await one.rt.containers.update(ID, (status) => containerTransition(status, { kind: 'start-intended', intent }));
+  await one.clock.advance(20_000);
+  assert.equal(stateOf(one), 'created');
+});
+
+test('a start whose command runs is finished, with the time from the process table', async () => {
+  const one = await afterFirstLook(() => undefined, 4);
+  const { state } = one.rt.containers.must(ID).status;
+  assert.ok(state.kind === 'running');
+  assert.equal(state.startedAtWallMs, new FakeClock().wallMs() + 50, 'five ticks after the boot');
+  assert.ok(isArmed(one));
+  assert.ok(one.rt.adopted.has(ID), 'whoever repeats the call gets its answer');
+});
+
+test('whether a command ran is asked until it is known: neither undone nor taken for started', async () => {
+  const one = await afterFirstLook(({ world }) => {
+    world.ociState = () => Promise.reject(new Error('the OCI runtime hangs'));
+  }, 4);
+  await one.clock.advance(30_000);
+  const { state, start } = one.rt.containers.must(ID).status;
+  assert.deepEqual([state, start?.phase], [CREATED, 'released']);
+  assert.ok(!one.done.some(([what]) => what === 'release'));
+  one.world.ociState = () => Promise.resolve({ status: 'running' });
+  await one.clock.advance(400_000);
+  assert.equal(stateOf(one), 'running');
 });
