@@ -279,3 +279,29 @@ test('no id waits for another: what happens to one is the same with and without 
     { numRuns: 40 },
   );
 });
+
+test('what all else of an id depends on goes first, whenever it falls into back-off', async () => {
+  const clock = new FakeClock();
+  const done: string[] = [];
+  let found = false;
+  // A removal waits for an exit that only a recovery can find out about.
+  const queue = new RetryQueue<string>({
+    clock,
+    log: silentLog,
+    policy: CLEANUP_BACKOFF,
+    attemptTimeoutMs: 10_000,
+    nameOf: (event) => event,
+    goesFirst: (event) => event === 'recovery',
+    handle: (_op, _id, event) => {
+      if (event === 'recovery') found = true;
+      if (!found) return Promise.reject(new Error('it does not end'));
+      done.push(event);
+      return Promise.resolve();
+    },
+  });
+  queue.fail('a', 'removal', new Error('the disk is full'));
+  queue.fail('a', 'recovery', new Error('the disk is full'));
+  await clock.advance(1_000_000);
+  assert.deepEqual(done, ['recovery', 'removal']);
+  assert.ok(!queue.has('a'));
+});
