@@ -305,6 +305,16 @@ describe('events of real containers', { skip: notRoot }, () => {
     const sandboxId = await f.runSandbox(config);
     const containerId = await f.runContainer(sandboxId, config, container('main', ['sh', '-c', 'exit 3']));
     await f.waitFor(containerId, ({ state }) => state === ContainerState.CONTAINER_EXITED);
+    // A kubelet that listens to events takes a sandbox's status for the whole pod's.
+    const { containersStatuses, timestamp } = await f.cri.podSandboxStatus(op, {
+      podSandboxId: sandboxId,
+      verbose: false,
+    });
+    assert.deepEqual(
+      containersStatuses.map(({ id, exitCode }) => [id, exitCode]),
+      [[containerId, 3]],
+    );
+    assert.ok(timestamp > 0n);
     await f.endPod(sandboxId);
     return { sandboxId, containerId };
   }
