@@ -72,7 +72,10 @@ function isSet(mark: string | boolean | undefined): boolean {
   return mark !== undefined && mark !== false;
 }
 
-/** Runs files and tells each failure as it happens. */
+/** What the runner itself says at its end, as it says what a test has measured. */
+const SUMMARY = /^(tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) [\d.]+$/;
+
+/** Runs files and tells each failure as it happens; of files that were named, also what they have measured. */
 async function runFiles(files: readonly string[], concurrency: number): Promise<Tally> {
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   const stream = run({ files: [...files], concurrency, timeout: FILE_TIMEOUT_MS, cwd: root });
@@ -91,6 +94,9 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
     if (isLeaf(data) || !isHook) tally.failed++;
     console.log(`\nFAILED ${relative(root, data.file ?? '?')}:${data.line ?? 0}  ${data.name}`);
     console.log(cause instanceof Error ? (cause.stack ?? cause.message) : String(cause));
+  });
+  stream.on('test:diagnostic', ({ message }) => {
+    if (areNamed && !SUMMARY.test(message)) console.log(`       ${message}`);
   });
   stream.resume();
   await new Promise((done) => stream.once('end', done));
@@ -132,6 +138,7 @@ async function removeTemporary(path: string): Promise<string[]> {
 // The tests' temporary folders go with the run; what is mounted in one is left alone and fails the run.
 const temporary = mkdtempSync(join(tmpdir(), 'gantry-test-'));
 process.env['TMPDIR'] = temporary;
+const areNamed = process.argv.slice(2).some((arg) => !arg.startsWith('--'));
 const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
 for (const phase of phases(process.argv.slice(2))) await runPhase(phase, temporary, tally);
 for (const left of await removeTemporary(temporary)) {

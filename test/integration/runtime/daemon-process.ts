@@ -3,19 +3,23 @@ import { once } from 'node:events';
 import { connectCri, type CriConnection } from '../../../src/cri/client.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import type { TempRoot } from '../../support/temp-root.ts';
-import type { Places } from './runtime-fixture.ts';
+import type { OpenOptions, Places } from './runtime-fixture.ts';
 
 const LAUNCH = new URL('../../../bin/launch', import.meta.url).pathname;
 const PROGRAM = 'test/integration/runtime/daemon.ts';
 
+export type DaemonOptions = Omit<OpenOptions, 'faults'>;
+
 /** A runtime in a process of its own, so that it can be killed as a daemon is. */
 export class DaemonProcess implements AsyncDisposable {
   readonly #root: TempRoot;
+  readonly #options: DaemonOptions;
   #child: ChildProcess | undefined;
   #connection: CriConnection | undefined;
 
-  constructor(root: TempRoot) {
+  constructor(root: TempRoot, options: DaemonOptions = {}) {
     this.#root = root;
+    this.#options = options;
   }
 
   get cri(): CriConnection {
@@ -28,7 +32,7 @@ export class DaemonProcess implements AsyncDisposable {
     const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = this.#root;
     const places: Places = { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket };
     const child = spawn(LAUNCH, [PROGRAM], {
-      env: { ...process.env, PLACES: JSON.stringify(places) },
+      env: { ...process.env, PLACES: JSON.stringify(places), OPTIONS: JSON.stringify(this.#options) },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     this.#child = child;
