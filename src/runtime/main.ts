@@ -1,5 +1,5 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
 import type { JournalReader, JournalWriter } from '../journal/journal.ts';
@@ -20,6 +20,7 @@ import { assembleRuntime } from './assemble-runtime.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
 import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
+import { subjectOf } from './container/subject.ts';
 import { roomExaminer } from './doctor/room-examiner.ts';
 import { runtimeExaminer } from './doctor/runtime-examiner.ts';
 import { storedParts } from './doctor/stored-parts.ts';
@@ -131,7 +132,20 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const snapshotThread = new SnapshotThread({ clock });
   const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
-  const snapshots = await Snapshots.open({ ...layerDeps, layers, mounts });
+  const snapshots = await Snapshots.open({
+    ...layerDeps,
+    layers,
+    mounts,
+    onDetached: (target, users) => {
+      const record = containers.get(basename(dirname(target)));
+      journal.record({
+        subject: record === undefined ? {} : subjectOf({ sandboxes }, record.meta),
+        what: 'container.rootfs-detached',
+        message: `its root file system was in use and is detached: it goes when ${users} lets go of it`,
+        outcome: 'ok',
+      });
+    },
+  });
   const images = await ImageStore.open({
     db: durable,
     layers: layerStore(layers),

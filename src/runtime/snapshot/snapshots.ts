@@ -21,6 +21,7 @@ import { bootId } from '../../linux/procfs.ts';
 import type { LayerDirectory } from './layer-directory.ts';
 import { lowerStack, type LowerStack } from './lower-stack.ts';
 import { readRecord, RECORD_NAME, type SnapshotRecord } from './snapshot-record.ts';
+import { namesOf, takeOff } from './take-off.ts';
 import { removeTree, type TreeRemover } from './tree-remover.ts';
 import type { TreeUsage } from './worker/protocol.ts';
 import type { SnapshotThread } from './worker/snapshot-thread.ts';
@@ -40,6 +41,8 @@ export interface SnapshotsDeps {
   readonly thread: SnapshotThread;
   readonly clock: Clock;
   readonly log: Log;
+  /** A root file system was taken off while somebody used it: who, in words. It is gone when they let go of it. */
+  readonly onDetached?: (target: string, users: string) => void;
   /** See {@link Snapshots}. Default: true. */
   readonly volatile?: boolean;
   readonly faults?: FaultPoints;
@@ -173,9 +176,13 @@ export class Snapshots {
     await this.#deps.mounts.overlay(op, request);
   }
 
-  /** Takes a snapshot off its target. Not mounted is a success. @throws Unavailable when it is in use. */
-  async unmount(op: Op, target: string, options: { readonly detach?: boolean } = {}): Promise<void> {
-    await this.#deps.mounts.unmount(op, target, options);
+  /**
+   * Takes a snapshot off its target, also from under those who are in it, once its container has ended. Not mounted is a success.
+   * @throws Unavailable when something is mounted inside.
+   */
+  async unmount(op: Op, target: string): Promise<void> {
+    const users = await takeOff(op, this.#deps, target);
+    if (users !== undefined) this.#deps.onDetached?.(target, namesOf(users));
   }
 
   /**

@@ -39,6 +39,8 @@ export interface Room {
   readonly mounts: Mounts;
   layers: LayerDirectory;
   snapshots: Snapshots;
+  /** Root file systems that were taken off under somebody, and who that was. */
+  readonly detached: (readonly [target: string, users: string])[];
   /** As a restarted daemon finds it. */
   reopen(): Promise<void>;
   /** Puts the bytes into a file and unpacks that as a layer. */
@@ -67,13 +69,15 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   const mounts = new Mounts({ clock: systemClock, overlayByLayer: options.overlayByLayer });
   const op: Op = { signal: new AbortController().signal, log: silentLog };
   mkdirSync(root);
+  const detached: (readonly [string, string])[] = [];
+  const onDetached = (target: string, users: string): void => void detached.push([target, users]);
   const open = async () => {
     const layers = await LayerDirectory.open(op, { ...deps, thread, remover });
-    return { layers, snapshots: await Snapshots.open({ ...deps, thread, remover, mounts, layers }) };
+    return { layers, snapshots: await Snapshots.open({ ...deps, thread, remover, mounts, layers, onDetached }) };
   };
   let blobs = 0;
   const room: Room = {
-    ...{ op, base, root, outside, thread, remover, mounts },
+    ...{ op, base, root, outside, thread, remover, mounts, detached },
     ...(await open()),
     reopen: async () => {
       Object.assign(room, await open());
