@@ -31,7 +31,6 @@ type Made =
   | 'sandboxNames'
   | 'containerNames'
   | 'answered'
-  | 'adopted'
   | 'releasers'
   | 'lanes'
   | 'retries'
@@ -77,7 +76,6 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
     sandboxNames: new NameReservations<string>('sandbox'),
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
-    adopted: new Set(),
     releasers: { ...withFaults(releaseTable({ ...parts, lanes }), faults), ...networkReleasers },
     lanes,
     retries: new RetryQueue<CleanupEvent>({

@@ -58,8 +58,6 @@ export interface RuntimeContext {
   readonly containerNames: NameReservations<string>;
   /** Ids whose maker has been answered: a repeated call is a new one then. */
   readonly answered: Set<string>;
-  /** Containers whose start recovery has finished: whoever asked for it has no answer yet, and gets it when it asks again. */
-  readonly adopted: Set<string>;
 
   readonly ledger: Ledger;
   readonly releasers: Releasers;

@@ -130,7 +130,6 @@ export async function oneContainer(steps = RUNNING.length): Promise<OneContainer
     sandboxes,
     containers,
     answered: new Set<string>(),
-    adopted: new Set<string>(),
     ledger: {
       entriesOf: () => [{ kind: 'task', key: ID }],
       intend: () => Promise.resolve(),

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ContainerState, NamespaceMode, type ContainerStatus, type PodSandboxConfig } from '../../src/cri/gen/api.ts';
+import { isKind } from '../../src/lib/errors.ts';
 import { container, op, pod } from '../integration/runtime/runtime-fixture.ts';
 import type { TempRoot } from '../support/temp-root.ts';
 import type { FaultDaemon } from './fault-daemon.ts';
@@ -81,10 +82,12 @@ class PodLife {
     const request = { podSandboxId: this.#sandboxId, config, sandboxConfig: this.#config };
     const { containerId } = await this.#daemon.ask(({ runtime }) => runtime.createContainer(op, request));
     this.#ids.set(name, containerId);
-    await this.#daemon.ask(async ({ runtime }) => {
-      const { status } = await runtime.containerStatus(op, { containerId, verbose: false });
-      if (status?.state === ContainerState.CONTAINER_CREATED) await runtime.startContainer(op, { containerId });
-    });
+    try {
+      await this.#daemon.ask(({ runtime }) => runtime.startContainer(op, { containerId }));
+    } catch (error) {
+      // Cut short and undone: its status says so.
+      if (!this.#startMayFail || !isKind(error, 'FailedPrecondition')) throw error;
+    }
     const { reason } = await this.#status(name);
     if (reason !== 'StartError' || !this.#startMayFail || attempt > 0) return;
     await this.#daemon.ask(({ runtime }) => runtime.removeContainer(op, { containerId }));

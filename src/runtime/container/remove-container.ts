@@ -68,7 +68,6 @@ async function forget(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   await rt.faults.reach('remove-container/forgotten');
   rt.containerNames.release(record.meta.facts.name, id);
   rt.answered.delete(id);
-  rt.adopted.delete(id);
   rt.stops.cancel(id);
   rt.retries.forget(id);
 }

@@ -12,7 +12,7 @@ import type { SandboxRecord } from '../store/sandbox-record.ts';
 import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
-import { canStart, describe, transition } from './state.ts';
+import { canStart, describe, transition, type ContainerStatus } from './state.ts';
 import { subjectOf } from './subject.ts';
 
 /** The OCI runtime's create takes 20 ms, and minutes on a machine that swaps. */
@@ -22,6 +22,11 @@ const UNDO_TIMEOUT_MS = 60_000;
 /**
  * Makes the container's process and lets it run; returns when it is RUNNING, or has already ended. A start that fails leaves
  * EXITED with reason StartError, and the error has the OCI runtime's own words. A call that is repeated meanwhile joins.
+ *
+ * A caller that leaves (its deadline passes, its connection breaks, we are killed) does not know what became of its start. That nobody was
+ * told is kept in the record: the next call for the container, of this daemon or a later one, gets the outcome of the first, also when
+ * the container has ended since. Once it has been told, another start is a mistake. In doubt, after a kill between the answer and the note
+ * of it, the outcome is told twice.
  * Throws NotFound, FailedPrecondition (not CREATED, or its sandbox is not READY).
  */
 export async function startContainer(
@@ -38,14 +43,22 @@ export async function startContainer(
   const started = rt.starts.run(id, () =>
     rt.lanes.enqueue(id, { name: 'start the container', timeoutMs: START_TIMEOUT_MS, run }),
   );
-  await raceSignal(started, op.signal);
+  try {
+    await raceSignal(started, op.signal);
+  } finally {
+    if (!op.signal.aborted) noteTold(rt, id);
+  }
   return {};
 }
 
+/** The answer does not wait for the disk. */
+function noteTold(rt: RuntimeContext, id: string): void {
+  rt.containers.publishFirst(id, (status) => transition(status, { kind: 'start-told' }));
+}
+
 async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void> {
-  // Asked of an earlier process, and done meanwhile.
-  if (rt.adopted.delete(id)) return;
   const { meta, status } = rt.containers.must(id);
+  if (outcomeUntold(id, status) === 'started') return;
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
   const sandbox = sandboxFor(rt, meta);
@@ -63,6 +76,15 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
       ? new GantryError('FailedPrecondition', messageOf(error), { cause: error })
       : error;
   }
+}
+
+/** What became of a start that nobody was told of. Throws when it failed. */
+function outcomeUntold(id: string, { state, startUntold, removing }: ContainerStatus): 'started' | undefined {
+  if (startUntold === undefined || removing !== undefined) return undefined;
+  if (state.kind === 'exited' && state.cause.kind === 'start-failed') {
+    throw failedPrecondition(`container ${id} could not be started: ${state.cause.message}`);
+  }
+  return state.kind === 'creating' || state.kind === 'created' ? undefined : 'started';
 }
 
 function sandboxFor(rt: RuntimeContext, meta: ContainerMeta): SandboxRecord {

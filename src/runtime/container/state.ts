@@ -84,6 +84,8 @@ export interface ContainerStatus {
   readonly state: ContainerState;
   readonly createdAtWallMs: number;
   readonly start?: StartIntent;
+  /** Its start was asked for, and nobody has been told yet what became of it. */
+  readonly startUntold?: true | undefined;
   readonly stop?: StopIntent;
   readonly removing?: { readonly sinceWallMs: number };
   /** Whom it runs as, known from its first start on. */
@@ -105,6 +107,8 @@ export type ContainerEvent =
   /** The start was cut short and everything of it is undone. */
   | { readonly kind: 'start-undone' }
   | { readonly kind: 'start-failed'; readonly message: string; readonly atWallMs: number }
+  /** Whoever asked for the start has been told what became of it. */
+  | { readonly kind: 'start-told' }
   | { readonly kind: 'exited'; readonly exit: ExitStatus }
   /** The exit file came after the exit had to be told without it. */
   | { readonly kind: 'exit-corrected'; readonly exit: ExitStatus }
@@ -168,7 +172,7 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return { ...status, state: { kind: 'created' } };
     case 'start-intended':
       if (!canStart(status)) throw illegal(status, event);
-      return { ...status, start: event.intent };
+      return { ...status, start: event.intent, startUntold: true };
     case 'task-made':
       if (state.kind !== 'created' || status.start?.phase !== 'preparing') throw illegal(status, event);
       return { ...status, user: event.user, start: { ...status.start, phase: 'made', task: event.task } };
@@ -184,7 +188,9 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return status.start.phase === 'released' ? { ...status, start: { ...status.start, phase: 'made' } } : status;
     case 'start-undone':
       if (state.kind !== 'created') throw illegal(status, event);
-      return { ...status, start: undefined };
+      return { ...status, start: undefined, startUntold: undefined };
+    case 'start-told':
+      return status.startUntold === undefined ? status : { ...status, startUntold: undefined };
     case 'start-failed': {
       if (state.kind === 'exited') return status;
       if (state.kind !== 'created') throw illegal(status, event);

@@ -51,7 +51,6 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       return;
     case 'adopt':
       change(rt, id, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
-      rt.adopted.add(id);
       rt.faults.pass('recovery/start-adopted');
       if (task !== undefined) armExit(rt, task);
       note(rt, record, 'container.adopted', 'its start was finished after a restart of gantryd');

@@ -121,7 +121,7 @@ test('a start whose command runs is finished, with the time from the process tab
   assert.ok(state.kind === 'running');
   assert.equal(state.startedAtWallMs, new FakeClock().wallMs() + 50, 'five ticks after the boot');
   assert.ok(isArmed(one));
-  assert.ok(one.rt.adopted.has(ID), 'whoever repeats the call gets its answer');
+  assert.ok(one.rt.containers.must(ID).status.startUntold, 'whoever repeats the call gets its answer');
 });
 
 test('whether a command ran is asked until it is known: neither undone nor taken for started', async () => {
