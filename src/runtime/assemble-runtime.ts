@@ -5,7 +5,7 @@ import { Lanes } from '../lib/lane.ts';
 import type { Releasers } from '../lib/ledger.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
-import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
+import { cleanupName, goesFirst, type CleanupEvent } from './events/cleanup-event.ts';
 import { ContainerEvents } from './events/container-events.ts';
 import { ExitMonitors } from './events/exit-monitors.ts';
 import { handleCleanup } from './events/handle-cleanup.ts';
@@ -84,6 +84,7 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
       policy: CLEANUP_BACKOFF,
       attemptTimeoutMs: ATTEMPT_TIMEOUT_MS,
       nameOf: cleanupName,
+      goesFirst,
       handle: (op, id, event) => handleCleanup(op, rt, id, event),
     }),
     cleanups: new SingleFlight(),

@@ -16,6 +16,14 @@ export type CleanupEvent =
   /** A leftover without an object. */
   | { readonly kind: 'orphan'; readonly orphan: Orphan };
 
+/**
+ * A container that was not looked at yet has no exit monitor: whatever waits for its end would wait for ever in front of its
+ * recovery.
+ */
+export function goesFirst(event: CleanupEvent): boolean {
+  return event.kind === 'recovery';
+}
+
 export function cleanupName(event: CleanupEvent): string {
   if (event.kind === 'orphan') return `leftover (${event.orphan.kind})`;
   return 'of' in event ? `${event.kind} of the ${event.of}` : event.kind;

@@ -23,6 +23,8 @@ export interface RetryQueueDeps<Event> {
   readonly attemptTimeoutMs: number;
   /** Two events with the same name for the same id are one piece of work. */
   nameOf(event: Event): string;
+  /** What all else of its id depends on: it is tried before what waits already. Default: nothing is. */
+  goesFirst?(event: Event): boolean;
   handle(op: Op, id: string, event: Event): Promise<void>;
 }
 
@@ -121,7 +123,9 @@ export class RetryQueue<Event> {
 
   #append(waiting: Waiting<Event>, event: Event): void {
     const name = this.#deps.nameOf(event);
-    if (!waiting.events.some((present) => this.#deps.nameOf(present) === name)) waiting.events.push(event);
+    if (waiting.events.some((present) => this.#deps.nameOf(present) === name)) return;
+    if (this.#deps.goesFirst?.(event) === true) waiting.events.unshift(event);
+    else waiting.events.push(event);
   }
 
   #arm(id: string, waiting: Waiting<Event>): void {
