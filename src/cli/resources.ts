@@ -39,7 +39,15 @@ export interface ResourceRequest {
   readonly names: readonly string[];
 }
 
-/** Reads kubectl's forms: `pods`, `pod web db`, `pod/web configmap/app`, `pods,configmaps`. */
+/** What `all` stands for in kubectl: what runs, and not what configures it. */
+const ALL: readonly Resource[] = ['pods'];
+
+/** Whether several kinds are asked for, so that each object is shown with its own. */
+export function namesSeveralKinds(args: readonly string[], requests: readonly ResourceRequest[]): boolean {
+  return requests.length > 1 || args[0] === 'all';
+}
+
+/** Reads kubectl's forms: `pods`, `pod web db`, `pod/web configmap/app`, `pods,configmaps`, `all`. */
 export function parseResourceArgs(args: readonly string[]): ResourceRequest[] {
   const [first, ...rest] = args;
   if (first === undefined) {
@@ -61,7 +69,8 @@ export function parseResourceArgs(args: readonly string[]): ResourceRequest[] {
     }
     return [...requests.values()];
   }
-  const kinds = first.split(',');
+  const kinds = first.split(',').flatMap((kind): readonly string[] => (kind === 'all' ? ALL : [kind]));
+  if (first === 'all' && rest.length > 0) throw invalidArgument("names cannot follow 'all': use KIND/NAME");
   if (kinds.length > 1 && rest.length > 0) {
     throw invalidArgument('names cannot follow several kinds of resources: use KIND/NAME');
   }

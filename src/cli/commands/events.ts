@@ -2,7 +2,6 @@ import { get } from './get.ts';
 import type { CliContext, ExitCode } from '../context.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { resourceNamed } from '../resources.ts';
-import type { OutputFormat } from '../output/format.ts';
 
 export interface EventsOptions {
   readonly namespace: string | undefined;
@@ -12,7 +11,8 @@ export interface EventsOptions {
   readonly types?: string;
   readonly watch: boolean;
   readonly noHeaders: boolean;
-  readonly format: OutputFormat;
+  /** As `-o` has it. */
+  readonly output: string | undefined;
 }
 
 const KINDS: Readonly<Record<string, string>> = {
@@ -42,7 +42,7 @@ export async function events(context: CliContext, options: EventsOptions): Promi
   }
   return await get(context, ['events'], {
     namespace: options.namespace,
-    format: options.format,
+    output: options.output,
     watch: options.watch,
     noHeaders: options.noHeaders,
     ignoreNotFound: false,

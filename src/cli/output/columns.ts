@@ -1,4 +1,5 @@
 import type { Resource, ResourceTypes, Event, Node, Pod } from '../../kube/objects.ts';
+import { singularOf } from '../resources.ts';
 import { ageOf } from './age.ts';
 import { lastRestart, podStatusWord, readyCount, restartCount } from './pod-summary.ts';
 
@@ -86,8 +87,11 @@ const COLUMNS: Columns = {
 };
 
 export interface TableOptions {
-  readonly wide: boolean;
+  readonly wide?: boolean;
   readonly showNamespace: boolean;
+  readonly showLabels?: boolean;
+  /** `pod/web` and not `web`: for when several kinds are shown. */
+  readonly showKind?: boolean;
   readonly nowMs: number;
 }
 
@@ -95,17 +99,31 @@ export function headerOf(resource: Resource, options: TableOptions): string[] {
   const columns: readonly Column<never>[] = COLUMNS[resource];
   return [
     ...(options.showNamespace ? ['NAMESPACE'] : []),
-    ...columns.filter((column) => options.wide || column.wide !== true).map((column) => column.header),
+    ...columns.filter((column) => isShown(column, options)).map((column) => column.header),
+    ...(options.showLabels === true ? ['LABELS'] : []),
   ];
 }
 
 export function rowOf<R extends Resource>(resource: R, object: ResourceTypes[R], options: TableOptions): string[] {
   const columns = COLUMNS[resource] as readonly Column<ResourceTypes[R]>[];
-  const { namespace } = object.metadata as { namespace?: string };
+  const { namespace, labels } = object.metadata as { namespace?: string; labels?: Record<string, string> };
   return [
     ...(options.showNamespace ? [namespace ?? ''] : []),
     ...columns
-      .filter((column) => options.wide || column.wide !== true)
-      .map((column) => column.cell(object, options.nowMs)),
+      .filter((column) => isShown(column, options))
+      .map((column) => {
+        const text = column.cell(object, options.nowMs);
+        return options.showKind === true && column.header === name.header ? `${singularOf(resource)}/${text}` : text;
+      }),
+    ...(options.showLabels === true ? [labelsOf(labels)] : []),
   ];
+}
+
+function isShown(column: { readonly wide?: true }, options: TableOptions): boolean {
+  return options.wide === true || column.wide !== true;
+}
+
+function labelsOf(labels: Readonly<Record<string, string>> = {}): string {
+  const pairs = Object.entries(labels).map(([key, value]) => `${key}=${value}`);
+  return pairs.length === 0 ? none : pairs.sort().join(',');
 }

@@ -5,11 +5,12 @@ export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name';
 
 const FORMATS: readonly string[] = ['wide', 'json', 'yaml', 'name'];
 
-export function parseFormat(value: string | undefined): OutputFormat {
+/** @param more what else may be asked for here, for the message. Throws InvalidArgument */
+export function parseFormat(value: string | undefined, more: readonly string[] = []): OutputFormat {
   if (value === undefined || value === '') return 'table';
   if (!FORMATS.includes(value)) {
     throw invalidArgument(
-      `unable to match a printer for the output format "${value}", allowed formats are: ${FORMATS.join(',')}`,
+      `unable to match a printer for the output format "${value}", allowed formats are: ${[...FORMATS, ...more].join(', ')}`,
     );
   }
   return value as OutputFormat;
