@@ -10,6 +10,7 @@ import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { stageOf } from '../store/stage-of.ts';
 import { newContainerStatus, transition } from './state.ts';
 import { effectiveStopSignal } from './stop-signal.ts';
 import { subjectOf } from './subject.ts';
@@ -47,7 +48,7 @@ export async function createContainer(
     },
     keepsName: (given) => rt.containers.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),
-    describe: (given) => rt.containers.get(given)?.status.state.kind,
+    describe: (given) => stageOf(rt.clock, rt.containers.get(given)),
   });
   const containerId = await raceSignal(made, op.signal);
   rt.answered.add(containerId);

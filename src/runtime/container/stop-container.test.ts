@@ -145,3 +145,20 @@ test('a caller that leaves ends nothing; one who comes after the end has nothing
   end(one, 137);
   await stop(one, 300);
 });
+
+test('a wall clock that is set in the middle of a stop moves no deadline, and the end is not before the start', async () => {
+  for (const stepMs of [-40_000, 3_600_000]) {
+    const one = await oneContainer();
+    const stopped = stop(one, 10);
+    await one.clock.advance(4_000);
+    one.clock.stepWall(stepMs);
+    await one.clock.advance(5_900);
+    assert.ok(!signals(one).some(([what]) => what === 'signal 9'));
+    await one.clock.advance(200);
+    assert.deepEqual(signals(one).at(-1), ['kill all', 10_000]);
+    recordExit(one.rt, ID, { kind: 'exited', code: 137, finishedAtWallMs: 5 });
+    await stopped;
+    const { state } = one.rt.containers.must(ID).status;
+    assert.ok(state.kind === 'exited' && state.finishedAtWallMs >= (state.startedAtWallMs ?? 0));
+  }
+});

@@ -20,6 +20,7 @@ import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import { inCgroupLane } from '../store/release-table.ts';
 import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
+import { stageOf } from '../store/stage-of.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
@@ -60,7 +61,7 @@ export async function runPodSandbox(
     },
     keepsName: (given) => rt.sandboxes.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),
-    describe: (given) => rt.sandboxes.get(given)?.status.state.kind,
+    describe: (given) => stageOf(rt.clock, rt.sandboxes.get(given)),
   });
   const podSandboxId = await raceSignal(made, op.signal);
   rt.answered.add(podSandboxId);

@@ -29,7 +29,7 @@ export class NameReservations<Result> {
     if (present?.running !== undefined) {
       if (present.running.fingerprint === fingerprint) return await present.running.promise;
       throw alreadyExists(
-        `${this.#noun} name ${name} is reserved for ${present.id}, which is being made with another configuration`,
+        `${this.#noun} name ${name} is reserved for ${present.id} (${request.describe(present.id) ?? 'about to begin'}), which is being made with another configuration`,
       );
     }
     if (present !== undefined) {
