@@ -128,6 +128,30 @@ test('what comes while an attempt runs is merged, never lost', async () => {
   );
 });
 
+test('what fails while its id is being worked on waits like any other failure: nothing ever spins', async () => {
+  const clock = new FakeClock();
+  const tried: number[] = [];
+  const queue: RetryQueue<string> = new RetryQueue<string>({
+    clock,
+    log: silentLog,
+    policy: CLEANUP_BACKOFF,
+    attemptTimeoutMs: 10_000,
+    nameOf: (event) => event,
+    handle: (_op, id, event) => {
+      tried.push(clock.monotonicMs());
+      // Says so itself and ends well, as a step does whose own work goes on failing beside it.
+      if (tried.length < 30) queue.fail(id, event, new Error('not yet'));
+      return Promise.resolve();
+    },
+  });
+  queue.fail('a', 'x', new Error('not yet'));
+  await clock.advance(20_000);
+  assert.deepEqual(tried, [1_000, 3_000, 7_000, 15_000]);
+  assert.deepEqual([queue.viewOf('a')?.attempts, queue.viewOf('a')?.lastError], [5, 'not yet']);
+  await clock.advance(24 * 3_600_000);
+  assert.ok(!queue.has('a'));
+});
+
 test('forgotten or closed, nothing is tried any more', async () => {
   const { clock, queue, tried } = setUp(() => true);
   await queue.attempt('a', 'x');
