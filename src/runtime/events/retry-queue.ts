@@ -33,6 +33,8 @@ interface Waiting<Event> {
   readonly sinceWallMs: number;
   attempts: number;
   lastError: string;
+  /** Told while it waited or was worked on: one beside the attempt that runs makes it wait again. */
+  failures: number;
   /** Absent while an attempt runs. */
   due?: { readonly timer: Timer; readonly wallMs: number };
 }
@@ -82,6 +84,7 @@ export class RetryQueue<Event> {
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) {
       waiting.lastError = message;
+      waiting.failures++;
       this.#append(waiting, event);
       return;
     }
@@ -90,6 +93,7 @@ export class RetryQueue<Event> {
       sinceWallMs: this.#deps.clock.wallMs(),
       attempts: 1,
       lastError: message,
+      failures: 0,
     };
     this.#waiting.set(id, fresh);
     this.#arm(id, fresh);
@@ -138,6 +142,7 @@ export class RetryQueue<Event> {
 
   async #run(id: string, waiting: Waiting<Event>): Promise<void> {
     delete waiting.due;
+    const failuresBefore = waiting.failures;
     const taken = waiting.events;
     waiting.events = [];
     for (const [index, event] of taken.entries()) {
@@ -158,6 +163,11 @@ export class RetryQueue<Event> {
         return;
       }
       if (this.#waiting.get(id) !== waiting) return;
+    }
+    if (waiting.failures > failuresBefore) {
+      waiting.attempts++;
+      this.#arm(id, waiting);
+      return;
     }
     if (waiting.events.length > 0) {
       // Came while the last of the others was handled: their turn is now, and the back-off starts anew.
