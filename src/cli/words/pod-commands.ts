@@ -12,14 +12,21 @@ import {
   type Run,
 } from './shared-options.ts';
 
+/** Lines of each log where a selector chooses the pods, as in kubectl: nobody wants all of all. */
+const SELECTED_TAIL = 10;
+
 /** logs, exec, stop, explain: what is done to a pod that runs. */
 export function addPodCommands(program: Command, host: ProgramHost, run: Run): void {
   withNamespace(program.command('logs'))
-    .description('print what a container wrote')
-    .argument('<pod>', 'POD or pod/POD')
+    .description('print what a container wrote, or several')
+    .argument('[pod]', 'POD or pod/POD')
     .argument('[container]', 'the container (default: the first of the pod)')
     .option('-c, --container <name>', 'the container')
+    .option('--all-containers', 'all containers of the pod')
+    .option('-l, --selector <labels>', 'of all pods with these labels: app=web; ten lines each unless --tail is given')
+    .option('--prefix', 'each line with its pod and container')
     .option('-f, --follow', 'go on as more is written')
+    .option('--max-log-requests <count>', 'how many logs may be followed at once', '5')
     .option('-p, --previous', 'of the container before the last restart')
     .option('--tail <lines>', 'only so many lines from the end (-1: all)')
     .option('--since <duration>', 'only what is newer than this: 10s, 5m')
@@ -28,10 +35,14 @@ export function addPodCommands(program: Command, host: ProgramHost, run: Run): v
     .option('--limit-bytes <bytes>', 'stop after so many bytes')
     .action(
       (
-        pod: string,
+        pod: string | undefined,
         container: string | undefined,
         o: NamespaceOptions & {
           container?: string;
+          allContainers?: boolean;
+          selector?: string;
+          prefix?: boolean;
+          maxLogRequests: string;
           follow?: boolean;
           previous?: boolean;
           tail?: string;
@@ -44,18 +55,25 @@ export function addPodCommands(program: Command, host: ProgramHost, run: Run): v
         run(async () => {
           const { logs } = await import('../commands/logs.ts');
           const name = container ?? o.container;
-          const tail = o.tail === undefined ? -1 : parseWhole('--tail', o.tail, -1);
+          const usualTail = o.selector === undefined ? -1 : SELECTED_TAIL;
+          const tail = o.tail === undefined ? usualTail : parseWhole('--tail', o.tail, -1);
           return await logs(host.context(), {
-            namespace: namespaceOf(o),
-            name: podName(pod),
-            follow: o.follow === true,
-            previous: o.previous === true,
-            timestamps: o.timestamps === true,
-            ...(name === undefined ? {} : { container: name }),
-            ...(tail < 0 ? {} : { tailLines: tail }),
-            ...(o.since === undefined ? {} : { sinceSeconds: Math.ceil(parseDurationMs('--since', o.since) / 1000) }),
-            ...(o.sinceTime === undefined ? {} : { sinceTime: o.sinceTime }),
-            ...(o.limitBytes === undefined ? {} : { limitBytes: parseWhole('--limit-bytes', o.limitBytes, 1) }),
+            allContainers: o.allContainers === true,
+            prefix: o.prefix === true,
+            maxRequests: parseWhole('--max-log-requests', o.maxLogRequests, 1),
+            ...(pod === undefined ? {} : { name: podName(pod) }),
+            ...(o.selector === undefined ? {} : { selector: o.selector }),
+            options: {
+              namespace: namespaceOf(o),
+              follow: o.follow === true,
+              previous: o.previous === true,
+              timestamps: o.timestamps === true,
+              ...(name === undefined ? {} : { container: name }),
+              ...(tail < 0 ? {} : { tailLines: tail }),
+              ...(o.since === undefined ? {} : { sinceSeconds: Math.ceil(parseDurationMs('--since', o.since) / 1000) }),
+              ...(o.sinceTime === undefined ? {} : { sinceTime: o.sinceTime }),
+              ...(o.limitBytes === undefined ? {} : { limitBytes: parseWhole('--limit-bytes', o.limitBytes, 1) }),
+            },
           });
         }),
     );
