@@ -8,6 +8,8 @@ import {
   type ContainerStatus,
   type PodSandboxConfig,
 } from '../../../src/cri/gen/api.ts';
+import { inspectorOf } from '../../../src/cri/inspector/inspector-service.ts';
+import type { Inspector } from '../../../src/cri/inspector/inspector.ts';
 import type { RuntimeService } from '../../../src/cri/services.ts';
 import { makeBusyboxRootfs } from '../../../scripts/busybox-rootfs.ts';
 import { TempRoot } from '../../support/temp-root.ts';
@@ -49,6 +51,14 @@ export class CriDaemon implements AsyncDisposable {
 
   get cri(): RuntimeService {
     return this.#daemon.cri.runtime;
+  }
+
+  get inspector(): Inspector {
+    return inspectorOf(this.#daemon.cri);
+  }
+
+  get pid(): number {
+    return this.#daemon.pid;
   }
 
   async runSandbox(config: PodSandboxConfig): Promise<string> {

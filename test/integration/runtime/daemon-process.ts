@@ -27,6 +27,12 @@ export class DaemonProcess implements AsyncDisposable {
     return this.#connection;
   }
 
+  get pid(): number {
+    const pid = this.#child?.pid;
+    if (pid === undefined) throw new Error('the daemon does not run');
+    return pid;
+  }
+
   /** Returns when it answers. */
   async start(): Promise<void> {
     const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = this.#root;
