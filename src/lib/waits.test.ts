@@ -4,7 +4,7 @@ import { withDeadline } from './abort.ts';
 import { FakeClock } from './fake-clock.ts';
 import { Lanes } from './lane.ts';
 import { silentLog } from './log.ts';
-import { waitingFor } from './waits.ts';
+import { waitingFor, Waits } from './waits.ts';
 
 const never = (): Promise<never> => new Promise<never>(() => undefined);
 
@@ -60,4 +60,18 @@ test('what fails is waited for no longer; without a place to note it nothing is 
     },
   });
   assert.equal(await waitingFor({}, 'x', () => Promise.resolve(7)), 7);
+});
+
+test('who joins work that is under way waits for the same', async () => {
+  const clock = new FakeClock();
+  const shared = new Waits(clock);
+  const gate = Promise.withResolvers<undefined>();
+  const work = waitingFor({ waits: shared }, 'CNI DEL', () => gate.promise);
+  const mine = new Waits(clock);
+  const joined = mine.join(shared);
+  assert.equal(mine.words(), ' (waiting for CNI DEL)');
+  gate.resolve(undefined);
+  await work;
+  assert.equal(mine.words(), '');
+  joined[Symbol.dispose]();
 });

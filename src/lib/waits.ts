@@ -11,27 +11,35 @@ export interface Wait {
 /** What one piece of work waits for at this moment, so that people can be told what exactly holds it up. */
 export class Waits {
   readonly #clock: Clock;
-  readonly #present = new Set<Wait>();
+  readonly #present = new Set<Wait | Waits>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   begin(what: string): Disposable {
-    const wait: Wait = { what, sinceMs: this.#clock.monotonicMs() };
-    this.#present.add(wait);
-    return { [Symbol.dispose]: () => void this.#present.delete(wait) };
+    return this.#add({ what, sinceMs: this.#clock.monotonicMs() });
   }
 
-  /** Longest first. */
+  /** Until it is disposed of, what the other waits for is waited for here as well: for those who join work that is under way. */
+  join(other: Waits): Disposable {
+    return this.#add(other);
+  }
+
+  /** In the order in which they began here. */
   present(): readonly Wait[] {
-    return [...this.#present];
+    return [...this.#present].flatMap((one) => (one instanceof Waits ? one.present() : [one]));
   }
 
   /** ` (waiting for …)`, or nothing. */
   words(): string {
-    const [first] = this.#present;
+    const [first] = this.present();
     return first === undefined ? '' : ` (waiting for ${first.what})`;
+  }
+
+  #add(one: Wait | Waits): Disposable {
+    this.#present.add(one);
+    return { [Symbol.dispose]: () => void this.#present.delete(one) };
   }
 }
 

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../lib/clock.ts';
 import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
 import type { Ledger, Releasers } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
+import { Waits } from '../../lib/waits.ts';
 import { NSFS_MAGIC } from '../../linux/kernel-constants.ts';
 import { readConfigFolder } from './config-folder.ts';
 import { defaultConfig } from './default-network.ts';
@@ -54,7 +55,7 @@ export class PodNetwork {
   readonly #ports: PortClaims;
   /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
   readonly #disconnected = new Set<string>();
-  readonly #disconnecting = new Map<string, Promise<void>>();
+  readonly #disconnecting = new Map<string, { readonly done: Promise<void>; readonly waits: Waits }>();
   #repair: Timer | undefined;
 
   constructor(deps: PodNetworkDeps) {
@@ -123,18 +124,26 @@ export class PodNetwork {
    * CNI DEL, from the plan alone. Without a namespace, or of what is not there, it succeeds. It has a time limit of its own
    * and goes on when the caller's signal fires; a second call joins the first.
    */
-  disconnect(op: Op, plain: PlainPlan, netnsPath: string | undefined): Promise<void> {
+  async disconnect(op: Op, plain: PlainPlan, netnsPath: string | undefined): Promise<void> {
     const plan = readPlan(plain);
     const id = plan.attachment.containerId;
     let running = this.#disconnecting.get(id);
     if (running === undefined) {
       const { log, clock } = this.#deps;
-      running = detached(log, clock, DISCONNECT_TIMEOUT_MS, `disconnect pod network ${plan.network.name}`, (own) =>
-        this.#disconnect(own, plan, netnsPath),
+      const waits = new Waits(clock);
+      const what = `disconnect pod network ${plan.network.name}`;
+      const done = detached(log, clock, DISCONNECT_TIMEOUT_MS, what, (own) =>
+        this.#disconnect({ ...own, waits }, plan, netnsPath),
       ).finally(() => this.#disconnecting.delete(id));
+      running = { done, waits };
       this.#disconnecting.set(id, running);
     }
-    return raceSignal(running, op.signal);
+    const joined = op.waits?.join(running.waits);
+    try {
+      await raceSignal(running.done, op.signal);
+    } finally {
+      joined?.[Symbol.dispose]();
+    }
   }
 
   /** Looks anew each time. */
