@@ -1,5 +1,16 @@
 import assert from 'node:assert/strict';
-import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { gzipSync } from 'node:zlib';
@@ -307,4 +318,33 @@ test('not an archive at all', needsRoot, async (t) => {
   });
   await assert.rejects(room.unpackBytes(Buffer.from('BZh91AY')), { kind: 'NotImplemented', message: /bzip2/ });
   assert.deepEqual(room.layerNames(), []);
+});
+
+test('a sparse file takes the room that it takes, and one that lies about itself is refused', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const pack = (...args: readonly string[]): Buffer =>
+    execFileSync('tar', ['--sparse', '-C', room.base, '-cf', '-', ...args], { maxBuffer: 1 << 26 });
+  const path = join(room.base, 'sparse');
+  writeFileSync(path, 'begin');
+  truncateSync(path, 3 << 26);
+  appendFileSync(path, 'end');
+  truncateSync(path, 1 << 28);
+  for (const format of [['--format=gnu'], ['--format=posix', '--sparse-version=1.0']]) {
+    const { diffId } = await room.unpackBytes(pack(...format, 'sparse'));
+    const file = join(room.layers.filesOf(diffId), 'sparse');
+    const { size, blocks } = lstatSync(file);
+    assert.equal(size, 1 << 28);
+    assert.ok(blocks * 512 < 1 << 20, `${String(blocks)} blocks`);
+    assert.equal(execFileSync('cmp', [file, path]).length, 0);
+  }
+  const lie = pack('--format=posix', '--sparse-version=0.1', 'sparse');
+  const at = lie.indexOf('GNU.sparse.map=0,');
+  assert.ok(at > 0);
+  // Its second run begins before the first one.
+  const comma = lie.indexOf(',', lie.indexOf(',', at) + 1);
+  for (let i = comma + 1; lie[i] !== 0x2c; i++) lie[i] = 0x30;
+  const before = room.layerNames();
+  await assert.rejects(room.unpackBytes(lie), { kind: 'InvalidArgument', message: /map that makes no sense/ });
+  assert.deepEqual(room.layerNames(), before);
+  unlinkSync(path);
 });

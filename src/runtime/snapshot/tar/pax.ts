@@ -1,4 +1,5 @@
 import { invalidArgument } from '../../../lib/errors.ts';
+import { SparseRecords } from './sparse.ts';
 import type { TarTime, TarXattr } from './tar-entry.ts';
 import { parsePaxInteger, parsePaxTime } from './tar-numbers.ts';
 
@@ -10,10 +11,12 @@ export interface PaxOverrides {
   uid?: number;
   gid?: number;
   mtime?: TarTime;
+  sparse?: SparseRecords;
   readonly xattrs: TarXattr[];
 }
 
 const XATTR_PREFIX = 'SCHILY.xattr.';
+const SPARSE_PREFIX = 'GNU.sparse.';
 const SPACE = 0x20;
 const EQUALS = 0x3d;
 const NEWLINE = 0x0a;
@@ -50,8 +53,10 @@ function applyRecord(overrides: PaxOverrides, key: string, value: Buffer): void 
     overrides.xattrs.push({ name, value: Buffer.from(value) });
     return;
   }
-  if (key.startsWith('GNU.sparse.')) {
-    throw invalidArgument('tar: sparse members are not supported; make the archive without --sparse');
+  if (key.startsWith(SPARSE_PREFIX)) {
+    overrides.sparse ??= new SparseRecords();
+    overrides.sparse.add(key.slice(SPARSE_PREFIX.length), value.toString('latin1'));
+    return;
   }
   const text = value.toString('latin1');
   const present = text !== '';

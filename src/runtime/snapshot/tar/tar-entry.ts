@@ -15,8 +15,10 @@ export interface TarEntry {
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
-  /** Bytes of content that follow. Zero for everything but a file. */
+  /** Of the file, holes and all. Zero for everything but a file. */
   readonly size: number;
+  /** Bytes of content that follow, where they are not the whole file: it is sparse. */
+  readonly storedBytes?: number;
   readonly mtime: TarTime;
   readonly deviceMajor: number;
   readonly deviceMinor: number;

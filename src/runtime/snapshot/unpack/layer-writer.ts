@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { ftruncateSync, writeSync } from 'node:fs';
 import type { GantryError } from '../../../lib/errors.ts';
 import { errnoOf, invalidArgument, messageOf, withContext } from '../../../lib/errors.ts';
 import { O, RESOLVE, S } from '../../../linux/kernel-constants.ts';
@@ -29,7 +29,18 @@ const CREATE_FILE = {
 /** errno values that say "this archive is wrong", not "this machine is". */
 const ARCHIVE_AT_FAULT: ReadonlySet<string> = new Set([
   ...['ENOENT', 'ENOTDIR', 'EEXIST', 'EISDIR', 'ELOOP', 'ENAMETOOLONG', 'EINVAL', 'EXDEV', 'EMLINK'],
+  // A hole that no file system here can have.
+  'EFBIG',
 ]);
+
+interface OpenFile {
+  readonly fd: number;
+  readonly parent: number;
+  readonly path: EntryPath;
+  readonly entry: TarEntry;
+  /** Where the next piece goes. */
+  position: number;
+}
 
 /**
  * Carries out a layer's members below a directory, in overlayfs's terms. Members may come in any order and more than
@@ -42,8 +53,7 @@ export class LayerWriter implements TarSink {
   readonly #xattrs: XattrWriter;
   /** Set at the very end: every member inside a directory changes its time. */
   readonly #directoryTimes = new Map<string, TarTime>();
-  #file:
-    { readonly fd: number; readonly parent: number; readonly path: EntryPath; readonly entry: TarEntry } | undefined;
+  #file: OpenFile | undefined;
   #opaqueRoot = false;
 
   constructor(sys: FileSyscalls, tree: LayerTree, budget: UnpackBudget) {
@@ -54,7 +64,7 @@ export class LayerWriter implements TarSink {
   }
 
   entry(entry: TarEntry): void {
-    this.#budget.addEntry(entry.size);
+    this.#budget.addEntry(entry.storedBytes ?? entry.size);
     try {
       this.#place(entry);
     } catch (error) {
@@ -66,7 +76,14 @@ export class LayerWriter implements TarSink {
     const file = this.#file;
     if (file === undefined) return; // the content of a whiteout: none in practice, ignored by every reader
     let written = 0;
-    while (written < piece.length) written += writeSync(file.fd, piece, written, piece.length - written);
+    while (written < piece.length) {
+      written += writeSync(file.fd, piece, written, piece.length - written, file.position + written);
+    }
+    file.position += piece.length;
+  }
+
+  hole(bytes: number): void {
+    if (this.#file !== undefined) this.#file.position += bytes;
   }
 
   fileEnd(): void {
@@ -75,6 +92,8 @@ export class LayerWriter implements TarSink {
     const { fd, parent, path, entry } = file;
     try {
       const name = pathArgument(path.name);
+      // What ends in a hole has not got its size yet.
+      if (entry.storedBytes !== undefined) ftruncateSync(fd, entry.size);
       // In this order: a change of owner clears set-uid and capabilities, a write would change the time.
       this.#sys.fchownat(parent, name, entry.uid, entry.gid);
       this.#sys.fchmod(fd, entry.mode);
@@ -143,7 +162,7 @@ export class LayerWriter implements TarSink {
     switch (entry.type) {
       case 'file':
         this.#replacing(parent, path, () => {
-          this.#file = { fd: this.#sys.openat2(parent, name, CREATE_FILE), parent, path, entry };
+          this.#file = { fd: this.#sys.openat2(parent, name, CREATE_FILE), parent, path, entry, position: 0 };
         });
         return;
       case 'directory':
