@@ -62,7 +62,10 @@ test('a damaged record ends what it named, is named itself, and stops nobody els
   for (const id of [...broken, lostId]) {
     const subject = id === lostId ? { sandboxId: id } : { containerId: id };
     const { entries } = await f.runtime.inspector.explain(op, { subject });
-    assert.ok(entries.some(({ message }) => /its record cannot be read and is set aside/.test(message)), JSON.stringify(entries, undefined, 1));
+    assert.ok(
+      entries.some(({ message }) => /its record cannot be read and is set aside/.test(message)),
+      JSON.stringify(entries, undefined, 1),
+    );
   }
   for (const id of broken) await assert.rejects(f.status(id), isNotFound);
   await assert.rejects(f.cri.podSandboxStatus(op, { podSandboxId: lostId, verbose: false }), isNotFound);
