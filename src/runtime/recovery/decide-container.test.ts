@@ -74,6 +74,19 @@ test('the table', () => {
   }
 });
 
+test('an exit that had to be told as unknown is corrected by the file that came while nobody looked, and no other is', () => {
+  const unknown = { kind: 'unknown', reason: 'its monitor does not react', finishedAtWallMs: 30 } as const;
+  const lost = transition(RUNNING, { kind: 'exited', exit: unknown });
+  const late = { kind: 'exited', code: 4, finishedAtWallMs: 40 } as const;
+  for (const sameBoot of [true, false]) {
+    assert.equal(decide(lost, { sameBoot, process: 'none' }), 'keep');
+    assert.deepEqual(decideContainer(lost, found({ sameBoot, process: 'none', exit })), { kind: 'correct', exit: late });
+    assert.equal(decide(EXITED, { sameBoot, process: 'none', exit }), 'keep');
+  }
+  const failed = transition(MADE, { kind: 'start-failed', message: 'no such file', atWallMs: 5 });
+  assert.equal(decide(failed, { process: 'none', exit }), 'keep', 'what a start that failed left behind is no exit');
+});
+
 test('after a reboot an exit is what its file says, or unknown at the time of the boot', () => {
   const gone = { sameBoot: false, process: 'none' } as const;
   assert.deepEqual(decideContainer(RUNNING, found({ ...gone, exit })), {
