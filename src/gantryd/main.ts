@@ -5,7 +5,7 @@ import { Command, CommanderError } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import { keepAlive } from '../lib/keep-alive.ts';
-import { createLog } from '../lib/log.ts';
+import { createLog } from '../lib/json-log.ts';
 import {
   DEFAULT_CONFIG_FILE,
   dumpConfig,

@@ -90,7 +90,7 @@ async function applyOne(
   });
   for (const warning of warnings) await line(context.err, `Warning: ${warning}`);
   if (options.format === 'json' || options.format === 'yaml') {
-    await context.out.write(structured(options.format, after));
+    await context.out.write(await structured(options.format, after));
     return after;
   }
   const shown = `${singularOf(resource)}/${name}`;

@@ -35,7 +35,7 @@ export async function describe(
         });
         if (!first) await line(context.out, '\n');
         first = false;
-        const words = object.kind === 'Pod' ? describePod(object, context.clock.wallMs()) : describeAny(object);
+        const words = object.kind === 'Pod' ? describePod(object, context.clock.wallMs()) : await describeAny(object);
         for (const text of [...words, ...describeEvents(events.items, context.clock.wallMs())])
           await line(context.out, text);
       } catch (error) {
@@ -185,7 +185,7 @@ function describeEvents(events: readonly Event[], nowMs: number): string[] {
 }
 
 /** Whatever the object has; the values of a secret are only counted. */
-function describeAny(object: KubeObject): string[] {
+async function describeAny(object: KubeObject): Promise<string[]> {
   const lines = [field('Name', object.metadata.name)];
   const { namespace } = object.metadata as { namespace?: string };
   if (namespace !== undefined) lines.push(field('Namespace', namespace));
@@ -199,6 +199,6 @@ function describeAny(object: KubeObject): string[] {
   const rest = Object.fromEntries(
     Object.entries(object).filter(([key]) => !['apiVersion', 'kind', 'metadata'].includes(key)),
   );
-  if (Object.keys(rest).length > 0) lines.push('', ...structured('yaml', rest).trimEnd().split('\n'));
+  if (Object.keys(rest).length > 0) lines.push('', ...(await structured('yaml', rest)).trimEnd().split('\n'));
   return lines;
 }

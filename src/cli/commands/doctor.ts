@@ -14,7 +14,7 @@ export interface DoctorOptions {
 export async function doctor(context: CliContext, options: DoctorOptions): Promise<ExitCode> {
   const { fix, format } = options;
   const report = await askGantry(context, options.runtimeEndpoint, (gantry) => gantry.doctor(context.op, { fix }));
-  if (format === 'json' || format === 'yaml') await context.out.write(structured(format, report));
+  if (format === 'json' || format === 'yaml') await context.out.write(await structured(format, report));
   else for (const text of reportLines(report, { wide: format === 'wide' })) await line(context.out, text);
   return report.findings.some(isUnresolved) ? 1 : 0;
 }

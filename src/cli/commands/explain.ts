@@ -30,7 +30,7 @@ export async function explain(
       : gantry.explain(context.op, { namespace, name, ...(uid === undefined ? {} : { uid }) }),
   );
   if (options.format === 'json' || options.format === 'yaml') {
-    await context.out.write(structured(options.format, explanation));
+    await context.out.write(await structured(options.format, explanation));
     return 0;
   }
   if (isEmpty(explanation))

@@ -134,7 +134,7 @@ async function print(context: CliContext, found: readonly Found<Resource>[], que
       const single = requests.length === 1 && requests[0]?.names.length === 1;
       if (single && items.length === 0) return;
       const value = single ? items[0] : { apiVersion: 'v1', kind: 'List', metadata: { resourceVersion: '' }, items };
-      await context.out.write(format.text(value));
+      await context.out.write(await format.text(value));
       return;
     }
     case 'name':
@@ -201,7 +201,7 @@ async function watch(
     if (event.type === 'BOOKMARK') continue;
     const { object } = event;
     if (names.length > 0 && !names.includes(object.metadata.name)) continue;
-    if (format.kind === 'whole') await context.out.write(format.text(object));
+    if (format.kind === 'whole') await context.out.write(await format.text(object));
     else if (format.kind === 'name') await line(context.out, `${singularOf(resource)}/${object.metadata.name}`);
     else await show?.(object);
   }

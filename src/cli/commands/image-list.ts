@@ -12,7 +12,7 @@ export async function imageList(context: CliContext, options: { readonly format:
     (a.tags[0] ?? '~') < (b.tags[0] ?? '~') ? -1 : 1,
   );
   if (options.format === 'json' || options.format === 'yaml') {
-    await context.out.write(structured(options.format, images));
+    await context.out.write(await structured(options.format, images));
     return 0;
   }
   const rows = images.flatMap((image) =>

@@ -22,7 +22,7 @@ export async function version(context: CliContext, options: VersionOptions): Pro
     }
   }
   if (options.format === 'json' || options.format === 'yaml') {
-    await context.out.write(structured(options.format, { client, ...(server === undefined ? {} : { server }) }));
+    await context.out.write(await structured(options.format, { client, ...(server === undefined ? {} : { server }) }));
   } else {
     await line(context.out, `Client: gantry ${client.version} (Node ${client.node})`);
     if (server !== undefined) await line(context.out, `Server: ${server.gitVersion}`);

@@ -1,4 +1,3 @@
-import { stringify } from 'yaml';
 import { invalidArgument } from '../../lib/errors.ts';
 
 export type OutputFormat = 'table' | 'wide' | 'json' | 'yaml' | 'name';
@@ -17,7 +16,9 @@ export function parseFormat(value: string | undefined, more: readonly string[] =
 }
 
 /** JSON or YAML of any object, as the API has it. */
-export function structured(format: 'json' | 'yaml', value: unknown): string {
+export async function structured(format: 'json' | 'yaml', value: unknown): Promise<string> {
   if (format === 'json') return `${JSON.stringify(value, undefined, 4)}\n`;
+  // Not for every command to load.
+  const { stringify } = await import('yaml');
   return stringify(value, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
 }

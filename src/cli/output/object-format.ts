@@ -9,7 +9,7 @@ export type ObjectFormat =
   /** `pod/web` */
   | { readonly kind: 'name' }
   /** One text of what was asked for, be it an object or a List of them. */
-  | { readonly kind: 'whole'; readonly text: (value: unknown) => string }
+  | { readonly kind: 'whole'; readonly text: (value: unknown) => string | Promise<string> }
   | Rows;
 
 /** A row for each object. */
