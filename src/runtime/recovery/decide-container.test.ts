@@ -33,6 +33,10 @@ const [CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING] = [0, 1, 2, 3, 4, 
   ContainerStatus,
 ];
 const EXITED = transition(RUNNING, { kind: 'exited', exit: { kind: 'exited', code: 3, finishedAtWallMs: 30 } });
+const LOST = transition(RUNNING, {
+  kind: 'exited',
+  exit: { kind: 'unknown', reason: 'its monitor does not react', finishedAtWallMs: 30 },
+});
 const UNKNOWN = transition(RUNNING, { kind: 'lost-sight', why: 'x', atWallMs: 30 });
 
 const found = (more: Partial<ContainerFound> = {}): ContainerFound => ({
@@ -75,12 +79,13 @@ test('the table', () => {
 });
 
 test('an exit that had to be told as unknown is corrected by the file that came while nobody looked, and no other is', () => {
-  const unknown = { kind: 'unknown', reason: 'its monitor does not react', finishedAtWallMs: 30 } as const;
-  const lost = transition(RUNNING, { kind: 'exited', exit: unknown });
   const late = { kind: 'exited', code: 4, finishedAtWallMs: 40 } as const;
   for (const sameBoot of [true, false]) {
-    assert.equal(decide(lost, { sameBoot, process: 'none' }), 'keep');
-    assert.deepEqual(decideContainer(lost, found({ sameBoot, process: 'none', exit })), { kind: 'correct', exit: late });
+    assert.equal(decide(LOST, { sameBoot, process: 'none' }), 'keep');
+    assert.deepEqual(decideContainer(LOST, found({ sameBoot, process: 'none', exit })), {
+      kind: 'correct',
+      exit: late,
+    });
     assert.equal(decide(EXITED, { sameBoot, process: 'none', exit }), 'keep');
   }
   const failed = transition(MADE, { kind: 'start-failed', message: 'no such file', atWallMs: 5 });
@@ -99,7 +104,7 @@ test('after a reboot an exit is what its file says, or unknown at the time of th
 });
 
 test('no decision is impossible for the state machine, none kills what may run, none makes up a code', () => {
-  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, UNKNOWN);
+  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, LOST, UNKNOWN);
   const looks: fc.Arbitrary<ContainerFound> = fc.record(
     {
       sameBoot: fc.boolean(),
@@ -136,6 +141,9 @@ test('no decision is impossible for the state machine, none kills what may run, 
         case 'roll-back':
           assert.equal(status.state.kind, 'creating');
           break;
+        case 'correct':
+          assert.ok(look.exit !== undefined && status.state.kind === 'exited');
+          break;
         case 'keep':
           assert.ok(status.start === undefined);
       }
@@ -157,6 +165,8 @@ function carryOut(status: ContainerStatus, look: ContainerFound): [ContainerStat
       return [transition(status, { kind: 'started', startedAtWallMs: decision.startedAtWallMs }), look];
     case 'exited':
       return [transition(status, { kind: 'exited', exit: decision.exit }), look];
+    case 'correct':
+      return [transition(status, { kind: 'exit-corrected', exit: decision.exit }), look];
     case 'lose-sight':
       return [transition(status, { kind: 'lost-sight', why: decision.why, atWallMs: 1 }), look];
     case 'watch':
@@ -168,7 +178,7 @@ function carryOut(status: ContainerStatus, look: ContainerFound): [ContainerStat
 }
 
 test('a second recovery of the same world decides nothing new, however often the first was cut off', () => {
-  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, UNKNOWN);
+  const statuses = fc.constantFrom(CREATING, CREATED, PREPARING, MADE, RELEASED, RUNNING, EXITED, LOST, UNKNOWN);
   const looks: fc.Arbitrary<ContainerFound> = fc
     .record({
       sameBoot: fc.boolean(),

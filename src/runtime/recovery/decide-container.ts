@@ -1,5 +1,5 @@
 import { bootOf, type ContainerStatus } from '../container/state.ts';
-import type { ExitRecord, ExitStatus } from '../task/exit-status.ts';
+import { combineExit, type ExitRecord, type ExitStatus } from '../task/exit-status.ts';
 
 /** What a look at the world told about one container. */
 export interface ContainerFound {
@@ -27,6 +27,8 @@ export type ContainerDecision =
   /** The exit monitor is armed; it tells at once what has happened meanwhile. */
   | { readonly kind: 'watch' }
   | { readonly kind: 'exited'; readonly exit: ExitStatus }
+  /** Told as unknown by an earlier process; its exit file came after all. */
+  | { readonly kind: 'correct'; readonly exit: ExitStatus }
   | { readonly kind: 'lose-sight'; readonly why: string }
   /** Whether its command ran is not known yet: nothing is done before it is. */
   | { readonly kind: 'look-again'; readonly why: string };
@@ -41,7 +43,9 @@ export function decideContainer(status: ContainerStatus, found: ContainerFound):
     case 'creating':
       return { kind: 'roll-back' };
     case 'exited':
-      return { kind: 'keep' };
+      return state.cause.kind === 'ended' && state.cause.exit.kind === 'unknown' && found.exit !== undefined
+        ? { kind: 'correct', exit: combineExit(found.exit, undefined) }
+        : { kind: 'keep' };
     case 'created':
       return start === undefined ? { kind: 'keep' } : decideStart(start.phase, start.sinceWallMs, found);
     case 'running':

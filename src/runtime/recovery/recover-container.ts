@@ -8,7 +8,7 @@ import { canStart, taskOf, transition, type ContainerEvent } from '../container/
 import { driveStop } from '../container/stop-container.ts';
 import { subjectOf } from '../container/subject.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
-import { recordExit } from '../events/record-exit.ts';
+import { correctExit, recordExit } from '../events/record-exit.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { restoreContainerLedger } from './restore-ledger.ts';
 import { decideContainer, isOfBoot, type ContainerFound } from './decide-container.ts';
@@ -62,6 +62,9 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       return;
     case 'exited':
       recordExit(rt, id, decision.exit);
+      return;
+    case 'correct':
+      correctExit(rt, id, decision.exit);
       return;
     case 'look-again':
     case 'lose-sight':
