@@ -45,7 +45,8 @@ const numbers = (count: number): number[] => Array.from({ length: count }, (_, i
 const run = (name: string, command: readonly string[], more: object = {}): Promise<string> =>
   daemon.run(sandboxId, config(), container(name, command, more));
 
-test(`true in ${String(TRUES)} containers at once: each ends with 0`, { skip }, async () => {
+test('true in many containers at once: each ends with 0', { skip }, async (t) => {
+  t.diagnostic(`${String(TRUES)} at once`);
   const ends = await Promise.all(
     numbers(TRUES).map(async (index) => {
       const id = await run(`true-${String(index)}`, ['true']);
@@ -60,27 +61,24 @@ test(`true in ${String(TRUES)} containers at once: each ends with 0`, { skip }, 
   );
 });
 
-test(
-  `out of memory ${String(OUT_OF_MEMORY)} times, in init and in a child: the reason is right every time`,
-  { skip },
-  async () => {
-    const resources = { memoryLimitInBytes: BigInt(16 << 20), memorySwapLimitInBytes: BigInt(16 << 20) };
-    const eat = 'tail /dev/zero';
-    for (const round of numbers(OUT_OF_MEMORY)) {
-      const scripts = { init: `exec ${eat}`, child: `${eat}; exit 6` };
-      const [init, child] = await Promise.all(
-        Object.entries(scripts).map(async ([name, script]) => {
-          const id = await run(`${name}-${String(round)}`, ['sh', '-c', script], { linux: { resources } });
-          const { exitCode, reason, message } = await daemon.exited(id, ASK_EVERY_MS);
-          await daemon.remove(id);
-          return [exitCode, reason, message];
-        }),
-      );
-      assert.deepEqual(init, [137, 'OOMKilled', ''], `init, round ${String(round)}`);
-      assert.deepEqual(child, [6, 'Error', 'a child process was OOM-killed'], `child, round ${String(round)}`);
-    }
-  },
-);
+test('out of memory again and again, in init and in a child: the reason is right every time', { skip }, async (t) => {
+  t.diagnostic(`${String(OUT_OF_MEMORY)} rounds of each`);
+  const resources = { memoryLimitInBytes: BigInt(16 << 20), memorySwapLimitInBytes: BigInt(16 << 20) };
+  const eat = 'tail /dev/zero';
+  for (const round of numbers(OUT_OF_MEMORY)) {
+    const scripts = { init: `exec ${eat}`, child: `${eat}; exit 6` };
+    const [init, child] = await Promise.all(
+      Object.entries(scripts).map(async ([name, script]) => {
+        const id = await run(`${name}-${String(round)}`, ['sh', '-c', script], { linux: { resources } });
+        const { exitCode, reason, message } = await daemon.exited(id, ASK_EVERY_MS);
+        await daemon.remove(id);
+        return [exitCode, reason, message];
+      }),
+    );
+    assert.deepEqual(init, [137, 'OOMKilled', ''], `init, round ${String(round)}`);
+    assert.deepEqual(child, [6, 'Error', 'a child process was OOM-killed'], `child, round ${String(round)}`);
+  }
+});
 
 /** The output in a CRI log: each line has a time, the stream, and whether it ends a line (F) or is a part of one (P). */
 function outputIn(log: Buffer): Buffer {
@@ -98,9 +96,10 @@ function outputIn(log: Buffer): Buffer {
 }
 
 test(
-  `${String(LOGS)} times 1 MB of output without a newline at its end: every byte is in the log`,
+  'a megabyte of output without a newline at its end: every byte is in the log when the exit is seen',
   { skip },
-  async () => {
+  async (t) => {
+    t.diagnostic(`${String(LOGS)} logs`);
     // Noise, so that nothing can be left out unseen: half of them in lines, half of them as one.
     const script = (wrap: number): string =>
       `head -c ${String(LOG_BYTES)} /dev/urandom | base64 -w ${String(wrap)} | head -c ${String(LOG_BYTES)} | tee /tmp/out; exit 7`;
