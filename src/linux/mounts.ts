@@ -85,13 +85,12 @@ export class Mounts {
     op.signal.throwIfAborted();
     const fd = await this.#syscalls.openTree(source, { recursive });
     try {
-      const kind = propagationFlags(propagation);
-      await this.#syscalls.mountSetattr(fd, {
-        propagation: kind.propagation,
-        recursive: kind.recursive || recursive,
-        ...(readOnly ? { set: MOUNT_ATTR.RDONLY } : {}),
-      });
+      const flags = propagationFlags(propagation);
+      const kind = { propagation: flags.propagation, recursive: flags.recursive || recursive };
+      await this.#syscalls.mountSetattr(fd, { ...kind, ...(readOnly ? { set: MOUNT_ATTR.RDONLY } : {}) });
       await this.#syscalls.moveMount(fd, target);
+      // Below a shared mount, as everything is under systemd, what is attached becomes shared.
+      await this.#syscalls.mountSetattr(fd, kind);
     } finally {
       this.#syscalls.close(fd);
     }
