@@ -8,6 +8,7 @@ import type { Clock } from '../lib/clock.ts';
 import type { Examiner } from '../lib/doctor.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
+import type { Ledger } from '../lib/ledger.ts';
 import type { Log } from '../lib/log.ts';
 import { AMPLE_ROOM, type Room } from '../lib/store/disk-room.ts';
 import type { StoreThread } from '../lib/store/store-thread.ts';
@@ -42,6 +43,7 @@ import { Snapshots } from './snapshot/snapshots.ts';
 import { SnapshotThread } from './snapshot/worker/snapshot-thread.ts';
 import { CONTAINER_CODEC } from './store/container-record.ts';
 import { openDatabases } from './store/open-databases.ts';
+import { parseOwner } from './store/owners.ts';
 import { RuntimePaths } from './store/paths.ts';
 import { RecordStore } from './store/record-store.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
@@ -236,6 +238,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const tookUp = await assembled.takeUp(() => snapshots.list());
   const recovered = tookUp.recovered
     .then(async () => {
+      await networks.giveBackStrays((id) => sandboxes.get(id) !== undefined || ownsAny(ledger, id));
       await networks.repair(background);
       networks.start();
       await faults.reach('recovery/network-repaired');
@@ -285,4 +288,9 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       await durable.close();
     },
   };
+}
+
+/** A sandbox can be gone while its disconnecting is still to be done. */
+function ownsAny(ledger: Ledger, id: string): boolean {
+  return ledger.owners().some((owner) => parseOwner(owner)?.id === id);
 }

@@ -2,15 +2,14 @@ import { rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, joinErrors, unavailable } from '../../lib/errors.ts';
-import { lockFile } from '../../linux/file-lock.ts';
 import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { Iptables } from '../network/iptables.ts';
+import { giveBack } from '../network/reservations.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import { laneOfOrphan, ORPHAN_TIMEOUT_MS, releaseOrphan, type Orphan } from '../recovery/orphans.ts';
 import { markNotReady } from '../recovery/recover-sandbox.ts';
 import type { Found, Kind, Owned, Remedy } from './inventory.ts';
-import { reservedFor } from './probes/network.ts';
 import type { StorageParts } from './probes/storage.ts';
 
 export interface CarryOutDeps {
@@ -84,7 +83,7 @@ async function remove(op: Op, deps: CarryOutDeps, found: Found): Promise<void> {
       await rt.snapshots.unmount(op, found.key);
       return;
     case 'cni':
-      await giveBack(found);
+      for (const id of found.ids ?? []) await giveBack({ path: found.key, id });
       return;
     case 'iptables-rule':
       if (found.rule !== undefined) await deps.iptables.remove(op, found.rule);
@@ -143,17 +142,6 @@ async function endTask(op: Op, { rt, ociRuntime }: CarryOutDeps, found: Found): 
   // Its cgroup is a finding of its own; here none is named, so none is touched.
   const cgroupPath = join(rt.settings.cgroupParent, `gone-${id}`);
   await rt.tasks.delete(op, { id, bundleDir, cgroupPath, runtime }, { force: true });
-}
-
-/** Under host-local's own lock: the plug-in may be giving it out anew at this moment. */
-async function giveBack({ key, ids }: Found): Promise<void> {
-  const lock = await lockFile(join(dirname(key), 'lock'));
-  try {
-    const id = await reservedFor(key);
-    if (id !== undefined && ids?.includes(id) === true) await unlessGone(unlink(key));
-  } finally {
-    await lock.release();
-  }
 }
 
 /** A link of conmon's, or a folder in its place with nothing in it but the socket. */

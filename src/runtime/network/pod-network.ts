@@ -1,4 +1,5 @@
 import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
@@ -7,7 +8,7 @@ import type { Log } from '../../lib/log.ts';
 import { Waits } from '../../lib/waits.ts';
 import { NSFS_MAGIC } from '../../linux/kernel-constants.ts';
 import { readConfigFolder } from './config-folder.ts';
-import { defaultConfig } from './default-network.ts';
+import { defaultConfig, networkName } from './default-network.ts';
 import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
 import type { Iptables } from './iptables.ts';
@@ -16,6 +17,7 @@ import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type 
 import { addNetwork, addressesOf, deleteNetwork } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { PortClaims } from './port-claims.ts';
+import { giveBack, reservationsIn } from './reservations.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
 export type { PortMapping } from './host-ports.ts';
@@ -47,6 +49,7 @@ export const CNI_KIND = 'cni';
 // Of a whole DEL, whatever the caller's patience: it must neither hang for ever nor be cut off by a client that went away.
 const DISCONNECT_TIMEOUT_MS = 45_000;
 const REPAIR_EVERY_MS = 60_000;
+const SANDBOX_ID = /^[0-9a-f]{64}$/;
 
 /** Pods' network by CNI: from the configuration folder as it is, else (where wanted) the default network. */
 export class PodNetwork {
@@ -168,6 +171,23 @@ export class PodNetwork {
     if (network === undefined) return;
     if (this.#defaultUsed()) await this.#host.ensure(op, network, { lookNow: true });
     else await this.#host.releaseUnless(op, () => this.#defaultUsed());
+  }
+
+  /**
+   * Gives back the addresses of the default network whose sandbox nobody knows any more: of one whose record and ledger were lost, DEL is
+   * never called. `isKnown` is asked when the reservation has been read: a sandbox is known before it has an address, and until it has none.
+   */
+  async giveBackStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
+    const { ipamDir, instance, log } = this.#deps;
+    for (const found of await reservationsIn(join(ipamDir, networkName(instance)))) {
+      if (!SANDBOX_ID.test(found.id) || isKnown(found.id)) continue;
+      try {
+        await giveBack(found);
+        log.info({ ...found }, 'an address without an owner was given back');
+      } catch (error) {
+        log.warn({ ...found, error: messageOf(error) }, 'an address without an owner could not be given back');
+      }
+    }
   }
 
   /** Looks after the rules of the pods that an earlier process connected. */

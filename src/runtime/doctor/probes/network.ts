@@ -1,14 +1,12 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { bridgePorts, listBridges } from '../../../linux/network-interfaces.ts';
 import { bridgeName } from '../../network/default-network.ts';
 import { describeRule, type Iptables, type IptablesRule } from '../../network/iptables.ts';
+import { reservationsIn } from '../../network/reservations.ts';
 import type { Found } from '../inventory.ts';
 import { namesIn } from './names-in.ts';
 
-/** An address file of host-local; beside them it keeps its lock and the last address that it gave. */
-const ADDRESS = /^[0-9a-f.:]+$/;
 /** Where host-local keeps them unless told otherwise: every runtime of this machine. */
 const SHARED_DATA = '/var/lib/cni/networks';
 
@@ -16,34 +14,17 @@ const SHARED_DATA = '/var/lib/cni/networks';
 export async function findAddresses(ipamDir: string, isOurs: (id: string) => boolean): Promise<Found[]> {
   const found: Found[] = [];
   for (const network of await namesIn(ipamDir)) {
-    for (const { path, id } of await reservations(join(ipamDir, network))) {
+    for (const { path, id } of await reservationsIn(join(ipamDir, network))) {
       found.push({ kind: 'cni', key: path, ids: [id] });
     }
   }
   for (const network of await namesIn(SHARED_DATA)) {
-    const others = (await reservations(join(SHARED_DATA, network))).filter(({ id }) => !isOurs(id));
+    const others = (await reservationsIn(join(SHARED_DATA, network))).filter(({ id }) => !isOurs(id));
     if (others.length === 0) continue;
     const note = others.length === 1 ? '1 address' : `${String(others.length)} addresses`;
     found.push({ kind: 'cni', key: join(SHARED_DATA, network), foreign: "not this Gantry's", note });
   }
   return found;
-}
-
-async function reservations(folder: string): Promise<{ path: string; id: string }[]> {
-  const found: { path: string; id: string }[] = [];
-  for (const name of await namesIn(folder)) {
-    if (!ADDRESS.test(name)) continue;
-    const path = join(folder, name);
-    const id = await reservedFor(path);
-    if (id !== undefined) found.push({ path, id });
-  }
-  return found;
-}
-
-/** The id that host-local has written there; undefined when it is no reservation (any more). */
-export async function reservedFor(path: string): Promise<string | undefined> {
-  const text = await readFile(path, 'utf8').catch(() => '');
-  return text.split(/[\r\n]/)[0]?.trim() || undefined;
 }
 
 export async function findBridges(instance: string): Promise<Found[]> {

@@ -1,0 +1,53 @@
+import { readdir, readFile, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { errnoOf } from '../../lib/errors.ts';
+import { lockFile } from '../../linux/file-lock.ts';
+
+/** An address that host-local has given out: a file with the address as its name. */
+export interface Reservation {
+  readonly path: string;
+  /** As CNI was told: of a sandbox. */
+  readonly id: string;
+}
+
+/** An address file; beside them host-local keeps its lock and the last address that it gave. */
+const ADDRESS = /^[0-9a-f.:]+$/;
+
+/** Of one network, by its folder. None when it is not there. */
+export async function reservationsIn(folder: string): Promise<Reservation[]> {
+  const found: Reservation[] = [];
+  for (const name of await namesIn(folder)) {
+    if (!ADDRESS.test(name)) continue;
+    const path = join(folder, name);
+    const id = await reservedFor(path);
+    if (id !== undefined) found.push({ path, id });
+  }
+  return found;
+}
+
+/** Under host-local's own lock: the plug-in may be giving it out anew at this moment. Another's by then: left alone. */
+export async function giveBack({ path, id }: Reservation): Promise<void> {
+  const lock = await lockFile(join(dirname(path), 'lock'));
+  try {
+    if ((await reservedFor(path)) === id) await unlink(path);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+  } finally {
+    await lock.release();
+  }
+}
+
+/** The id that host-local has written there; undefined when it is no reservation (any more). */
+async function reservedFor(path: string): Promise<string | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  return text.split(/[\r\n]/)[0]?.trim() || undefined;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return [];
+    throw error;
+  }
+}
