@@ -22,12 +22,15 @@ export interface HttpAnswer<T> {
 /** An answer that says more than this is not one of ours. Lists may be long. */
 const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
 
-/** One API server, over a unix socket or plain HTTP. Connections are kept and used again. */
+/**
+ * One API server, over a unix socket or plain HTTP. Each request has a connection of its own, which costs next to nothing on one machine:
+ * a kept one may be closed by the server in the moment in which it is used again, and whether a request was carried out is not known then.
+ */
 export class HttpConnection {
   readonly #address: string;
   readonly #target: { socketPath: string } | { host: string; port: number };
   readonly #basePath: string;
-  readonly #agent = new http.Agent({ keepAlive: true });
+  readonly #agent = new http.Agent({ keepAlive: false });
 
   /** @throws InvalidArgument for an address that is neither `unix:///PATH` nor `http://HOST:PORT` */
   constructor(address: string) {
