@@ -288,7 +288,12 @@ describe('the API over a socket', () => {
       [post({ kind: 'ConfigMap' }), 400, /the object is a "ConfigMap"/],
       [post('x: [', { 'content-type': 'application/yaml' }), 400, /not valid YAML/],
       [post('a: 1\n---\nb: 2', { 'content-type': 'application/yaml' }), 400, /must be one YAML document/],
-      [post('x', { 'content-type': 'application/vnd.kubernetes.protobuf' }), 415, /unknown format/],
+      [post('x', { 'content-type': 'application/cbor' }), 415, /unknown format/],
+      [
+        post('x', { 'content-type': 'application/vnd.kubernetes.protobuf' }),
+        400,
+        /does not begin as Kubernetes' protobuf/,
+      ],
       [post(examplePod('x', { bad: 1 } as object)), 422, /spec\.bad: unknown field "bad"/],
       [post(examplePod('x'), {}, '?dryRun=Some'), 400, /invalid dryRun/],
       [post(examplePod('x'), {}, '?fieldValidation=Maybe'), 400, /invalid fieldValidation/],

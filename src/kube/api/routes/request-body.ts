@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { messageOf } from '../../../lib/errors.ts';
 import { apiError } from '../../status-error.ts';
 import { parseYaml } from '../../validate/parse-yaml.ts';
+import { decodeProtobuf } from './protobuf-body.ts';
 
 /** What etcd takes, and so what all of Kubernetes' clients expect to be the limit. */
 export const MAX_BODY_BYTES = 1_572_864;
@@ -13,7 +14,7 @@ export function contentTypeOf(request: IncomingMessage): string {
 }
 
 /**
- * The body as JSON or YAML says it; undefined if there is none.
+ * The body as JSON, YAML or protobuf says it; undefined if there is none.
  *
  * @throws RequestEntityTooLarge (413), UnsupportedMediaType (415), BadRequest (400)
  */
@@ -21,6 +22,7 @@ export async function readBody(request: IncomingMessage): Promise<unknown> {
   const type = contentTypeOf(request);
   const bytes = await readBytes(request);
   if (bytes.byteLength === 0) return undefined;
+  if (type === 'application/vnd.kubernetes.protobuf') return decodeProtobuf(bytes);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
