@@ -1,8 +1,10 @@
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
+import { correctExit } from '../events/record-exit.ts';
 import { recordStep } from '../events/record-step.ts';
 import { containerOwner } from '../store/owners.ts';
+import { combineExit } from '../task/exit-status.ts';
 import { subjectOf } from './subject.ts';
 
 /**
@@ -28,11 +30,29 @@ export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> 
     if (record === undefined || !hasLeftovers(rt, id)) return;
     const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released' };
     const run = (op: Op): Promise<void> =>
-      recordStep(rt, subjectOf(rt, record.meta), words, () => releaseAfterExit(op, rt, id));
+      recordStep(rt, subjectOf(rt, record.meta), words, async () => {
+        await releaseAfterExit(op, rt, id);
+        await hearLastWord(rt, id);
+      });
     await rt.faults.reach('exit/cleanup-begun');
     await rt.lanes.enqueue(id, { name: 'clean up after the exit', timeoutMs: WHOLE_TIMEOUT_MS, run });
     await rt.faults.reach('exit/cleaned-up');
   });
+}
+
+/**
+ * The monitor has gone with the task: whether there is an exit file is certain now. Where a restart came between, no exit monitor of
+ * ours looks for it any more.
+ */
+async function hearLastWord(rt: RuntimeContext, id: string): Promise<void> {
+  const state = rt.containers.get(id)?.status.state;
+  if (state?.kind !== 'exited' || state.cause.kind !== 'ended' || state.cause.exit.kind !== 'unknown') return;
+  if (rt.exits.isArmed(id)) {
+    rt.exits.look();
+    return;
+  }
+  const record = await rt.tasks.readExit(id);
+  if (record !== undefined) correctExit(rt, id, combineExit(record, undefined));
 }
 
 export function hasLeftovers(rt: Pick<RuntimeContext, 'ledger'>, id: string): boolean {

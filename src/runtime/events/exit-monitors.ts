@@ -15,6 +15,11 @@ export class ExitMonitors {
     if (!this.#armed.has(task.id)) this.#armed.set(task.id, this.#watcher.arm(task));
   }
 
+  /** Whether the task's exit, or its exit file, is still looked for. */
+  isArmed(id: string): boolean {
+    return this.#armed.has(id);
+  }
+
   letGo(id: string): void {
     this.#armed.get(id)?.[Symbol.dispose]();
     this.#armed.delete(id);
