@@ -6,7 +6,7 @@ import type { Output } from './context.ts';
 import { errorText } from './error-text.ts';
 import { createProgram } from './program.ts';
 
-export interface Ending {
+interface Ending {
   readonly code: number;
   readonly out: string;
   readonly err: string;
