@@ -159,13 +159,14 @@ describe('the post-mortem, replayed', { skip }, () => {
     await run('umount', mounted[0] ?? '');
     await assertUntouched();
     await run('umount', mounted[1] ?? '');
+    const whole = (): Promise<string> => daemon.gantry('explain', 'pod', 'mortem', '--uid', uid);
     await eventually(
-      () => isThere(join(root.podsDir, uid)),
-      (there) => !there,
+      async () => ((await isThere(join(root.podsDir, uid))) ? await whole() : 'gone'),
+      (story) => story === 'gone',
       'the end of the volume',
     );
     await assertUntouched();
-    const story = await daemon.gantry('explain', 'pod', 'mortem', '--uid', uid);
+    const story = await whole();
     assertInOrder(story, [
       /main +container started/,
       /main +ended with an unknown code \(Unknown\): .*its monitor is gone/,
