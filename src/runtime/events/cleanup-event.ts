@@ -1,4 +1,4 @@
-import type { Orphan } from '../recovery/orphans.ts';
+import type { Orphan } from '../recovery/orphan.ts';
 
 /** Work that is done after the fact, and again until it is done. Keyed by the container's or sandbox's id. */
 export type CleanupEvent =

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { oneContainer } from '../fake-one-container.ts';
-import { laneOfOrphan, releaseOrphans, type Orphan } from './orphans.ts';
+import { laneOfOrphan, type Orphan } from './orphan.ts';
+import { releaseOrphans } from './orphans.ts';
 
 const A = 'a'.repeat(64);
 const B = 'b'.repeat(64);

@@ -3,14 +3,7 @@ import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { parseOwner } from '../store/owners.ts';
-
-/** Something on the host that is this instance's and that no object owns. */
-export type Orphan =
-  | { readonly kind: 'ledger'; readonly owner: string }
-  | { readonly kind: 'sandbox-folder' | 'container-folder'; readonly id: string }
-  | { readonly kind: 'snapshot' | 'exit-file'; readonly id: string }
-  | { readonly kind: 'netns'; readonly path: string }
-  | { readonly kind: 'cgroup'; readonly path: string };
+import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
 /** Budget of one attempt. What is slower is tried again, and keeps neither other orphans nor the agent waiting. */
@@ -114,23 +107,6 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
     case 'cgroup':
       await rt.cgroups.killAll(op, orphan.path);
       await rt.cgroups.remove(op, orphan.path);
-  }
-}
-
-/** The lane of what an orphan was part of: what is left of one object goes in order, of several side by side. */
-export function laneOfOrphan(orphan: Orphan): string {
-  switch (orphan.kind) {
-    case 'ledger': {
-      const owner = parseOwner(orphan.owner);
-      // A disconnecting that outlived its sandbox is nothing that the rest of it waits for.
-      return owner === undefined || owner.kind === 'network' ? orphan.owner : owner.id;
-    }
-    case 'netns':
-      return orphan.path;
-    case 'cgroup':
-      return /(?:^|\/)(?:pod)?([0-9a-f]{64})$/.exec(orphan.path)?.[1] ?? orphan.path;
-    default:
-      return orphan.id;
   }
 }
 

@@ -1,7 +1,8 @@
 import { messageOf } from '../../lib/errors.ts';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
-import { releaseOrphans, type Orphan } from './orphans.ts';
+import type { Orphan } from './orphan.ts';
+import { releaseOrphans } from './orphans.ts';
 import { recoverContainer, resumeContainer } from './recover-container.ts';
 import { recoverSandbox, resumeSandbox } from './recover-sandbox.ts';
 
