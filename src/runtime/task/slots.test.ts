@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Op } from '../../lib/abort.ts';
 import { canceled } from '../../lib/errors.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import { Slots } from './slots.ts';
 
@@ -9,7 +10,7 @@ const op = (signal = new AbortController().signal): Op => ({ signal, log: silent
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('never more than that many at once, in order, and a failure gives its slot back', async () => {
-  const slots = new Slots(2);
+  const slots = new Slots(2, { clock: new FakeClock(), holdMs: 10_000 });
   let running = 0;
   let most = 0;
   const order: number[] = [];
@@ -29,7 +30,7 @@ test('never more than that many at once, in order, and a failure gives its slot 
 });
 
 test('one that gives up waiting takes no slot', async () => {
-  const slots = new Slots(1);
+  const slots = new Slots(1, { clock: new FakeClock(), holdMs: 10_000 });
   const gate = Promise.withResolvers<undefined>();
   const first = slots.run(op(), () => gate.promise);
   const leaving = new AbortController();
@@ -41,4 +42,29 @@ test('one that gives up waiting takes no slot', async () => {
   await first;
   assert.equal(await third, 'third');
   assert.equal(await slots.run(op(), () => Promise.resolve('fourth')), 'fourth');
+});
+
+test('those that hang keep their slots for a while only, and give none back twice', async () => {
+  const clock = new FakeClock();
+  const slots = new Slots(2, { clock, holdMs: 10_000 });
+  const gate = Promise.withResolvers<undefined>();
+  const hanging = [slots.run(op(), () => gate.promise), slots.run(op(), () => gate.promise)];
+  let running = 0;
+  let most = 0;
+  const others = Array.from({ length: 6 }, () =>
+    slots.run(op(), async () => {
+      most = Math.max(most, ++running);
+      await clock.sleep(1_000);
+      running--;
+    }),
+  );
+  await clock.advance(9_000);
+  assert.equal(most, 0);
+  await clock.advance(1_500);
+  assert.equal(running, 2);
+  gate.resolve(undefined);
+  await Promise.all(hanging);
+  await clock.advance(10_000);
+  await Promise.all(others);
+  assert.equal(most, 2, 'those that ended late had nothing to give back');
 });

@@ -169,7 +169,10 @@ test(
     for (const command of ['create', 'start'] as const) {
       const stopped = await create(`stopped-in-${command}`);
       const removed = await create(`removed-in-${command}`);
-      const starts = [stopped, removed].map(async (containerId) => {
+      // More of them than are created at a time.
+      const more = command === 'start' ? [] : await Promise.all([0, 1, 2].map((one) => create(`more-${String(one)}`)));
+      const hung = [stopped, removed, ...more];
+      const starts = hung.map(async (containerId) => {
         await oci.hang(command, containerId);
         await f.cri.startContainer(op, { containerId });
       });
@@ -177,10 +180,10 @@ test(
       await eventually(
         async () => {
           const { pending } = await f.runtime.inspector.explain(op, { subject: { podName: 'parts' } });
-          return pending.filter(({ message }) => message.startsWith('start the container: ')).length;
+          return pending.filter(({ message }) => message.startsWith('start the container: waiting for ')).length;
         },
-        (hanging) => hanging === 2,
-        'two starts that hang, in the open',
+        (hanging) => hanging === hung.length,
+        'starts that hang, in the open',
       );
       const other = await run(`beside-${command}`, 'true');
       assert.equal((await f.waitFor(other, exited)).exitCode, 0);
@@ -191,7 +194,7 @@ test(
       assert.ok(exited(status), 'and it does not start later');
       assert.notEqual(status.exitCode, 0);
       assert.equal(await isListed(removed), false);
-      for (const id of [stopped, removed]) await oci.work(command, id);
+      for (const id of hung) await oci.work(command, id);
       await remove(stopped);
       await remove(other);
     }
