@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { errnoOf, GantryError, isKind } from '../lib/errors.ts';
-import { demandRoom } from '../lib/store/disk-room.ts';
+import { AMPLE_ROOM, refuseWithoutRoom } from '../lib/store/disk-room.ts';
 import { errorOfStatus, statusOf } from './status-error.ts';
 
 function thrown(fail: () => void): unknown {
@@ -14,7 +14,9 @@ function thrown(fail: () => void): unknown {
 }
 
 test('a full disk is not too many requests, on either side of the wire', () => {
-  const full = thrown(() => demandRoom({ shortage: 'the disk of /x is full' }, 'no new pods are taken'));
+  const full = thrown(() =>
+    refuseWithoutRoom({ ...AMPLE_ROOM, shortage: 'the disk of /x is full' }, 'no new pods are taken'),
+  );
   assert.equal(errnoOf(full), 'ENOSPC');
   const status = statusOf(full);
   assert.equal(status.code, 507);

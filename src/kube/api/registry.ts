@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../lib/clock.ts';
 import { isKind } from '../../lib/errors.ts';
 import { newUid } from '../../lib/ids.ts';
-import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
+import { AMPLE_ROOM, refuseWithoutRoom, type Room } from '../../lib/store/disk-room.ts';
 import type { DeleteOptions, ListOptions, ObjectKey, Patch } from '../client.ts';
 import type { KubeObject, Namespace, New, ObjectList, Resource } from '../objects.ts';
 import { applyMerge } from '../patch/apply-merge.ts';
@@ -270,6 +270,7 @@ export class ApiRegistry {
     dryRun: boolean,
     decide: (current: StoredObject | undefined) => Decision,
   ): Promise<KubeObject> {
+    if (this.#room.shortage !== undefined) await this.#room.look();
     return await this.#store.change(resource, key, (current) => {
       const decision = decide(current);
       return dryRun ? { kind: 'keep', object: decision.object as KubeObject } : decision;
@@ -288,7 +289,7 @@ export class ApiRegistry {
         });
       }
     }
-    demandRoom(this.#room, `no new ${info.resource} are taken`);
+    refuseWithoutRoom(this.#room, `no new ${info.resource} are taken`);
     const born = newborn(object, info, {
       ...key,
       uid: newUid(),

@@ -9,13 +9,24 @@ import type { ReserveState, StoreThread } from './store-thread.ts';
 export interface Room {
   /** Why there is none, for people; undefined while there is. */
   readonly shortage: string | undefined;
+  /** Looks now, and not at its next turn. */
+  look(): Promise<void>;
 }
 
 /** For parts that stand alone. */
-export const AMPLE_ROOM: Room = { shortage: undefined };
+export const AMPLE_ROOM: Room = { shortage: undefined, look: () => Promise.resolve() };
 
-/** Throws ResourceExhausted (errno ENOSPC) while the disk is full: for what only makes it fuller. `what`: `no new pod is taken`. */
-export function demandRoom(room: Room, what: string): void {
+/**
+ * Throws ResourceExhausted (errno ENOSPC) while the disk is full: for what only makes it fuller. Who has just made room is not refused.
+ * @param what `no new pod is taken`
+ */
+export async function demandRoom(room: Room, what: string): Promise<void> {
+  if (room.shortage !== undefined) await room.look();
+  refuseWithoutRoom(room, what);
+}
+
+/** The same by what the last look said: for where nothing can be waited for. */
+export function refuseWithoutRoom(room: Room, what: string): void {
   if (room.shortage === undefined) return;
   throw new GantryError('ResourceExhausted', `${what}: ${room.shortage}`, { details: { errno: 'ENOSPC' } });
 }

@@ -42,7 +42,7 @@ export async function createContainer(
     id,
     fingerprint,
     make: async () => {
-      demandRoom(rt.room, 'no new container is made');
+      await demandRoom(rt.room, 'no new container is made');
       const run = (laneOp: Op): Promise<string> => makeContainer(laneOp, rt, meta);
       return await rt.lanes.enqueue(id, { name: 'create the container', timeoutMs: CREATE_TIMEOUT_MS, run });
     },

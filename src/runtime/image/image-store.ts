@@ -143,7 +143,7 @@ export class ImageStore {
       this.#untilClosed(shared, async (inner) => {
         const startedMs = this.#deps.clock.monotonicMs();
         try {
-          this.#demandRoom();
+          await this.#demandRoom();
           const record = await this.#pullNow(inner, reference, auth, emit);
           this.#journal(name, 'image.pulled', `pulled as ${record.id}`, 'ok', startedMs);
           return record;
@@ -157,8 +157,8 @@ export class ImageStore {
     return outcome.value;
   }
 
-  #demandRoom(): void {
-    demandRoom(this.#deps.room ?? AMPLE_ROOM, 'no image is brought in');
+  async #demandRoom(): Promise<void> {
+    await demandRoom(this.#deps.room ?? AMPLE_ROOM, 'no image is brought in');
   }
 
   async #pullNow(
@@ -181,7 +181,7 @@ export class ImageStore {
    * Throws InvalidArgument for anything else, otherwise as {@link pull}.
    */
   async import(op: Op, request: ImportRequest, onProgress: OnProgress = () => undefined): Promise<ImportedImage[]> {
-    this.#demandRoom();
+    await this.#demandRoom();
     return await this.#untilClosed(op, async (inner) => {
       const bringIn = async (
         source: ContentSource,

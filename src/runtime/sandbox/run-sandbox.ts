@@ -55,7 +55,7 @@ export async function runPodSandbox(
     id,
     fingerprint,
     make: async () => {
-      demandRoom(rt.room, 'no new sandbox is made');
+      await demandRoom(rt.room, 'no new sandbox is made');
       const run = (laneOp: Op): Promise<string> => makeSandbox(laneOp, rt, meta);
       return await rt.lanes.enqueue(id, { name: 'run the sandbox', timeoutMs: RUN_TIMEOUT_MS, run });
     },
