@@ -56,10 +56,15 @@ async function fileSystemStat(path: string): Promise<FileSystemStat> {
 
 process.on('message', (message) => {
   void answerRequest(message as PeerRequest, handle, (reply) => {
-    process.send?.(reply);
+    // A daemon that was killed takes no answer any more.
+    process.send?.(reply, undefined, undefined, (error) => {
+      if (error !== null) end();
+    });
   });
 });
-process.on('disconnect', () => {
+process.on('disconnect', end);
+
+function end(): void {
   // Not exit(): that would wait for the threads, and one of them may hang for ever.
   process.kill(process.pid, 'SIGKILL');
-});
+}
