@@ -2,11 +2,13 @@
  * Kills the runtime with SIGKILL at every fault point, one after the other, starts it again, lets a client finish what it was
  * at, and looks whether all is as if nothing had happened: state, exit codes, log lines, nothing left on the host. Needs root.
  *
- * usage: npm run test:faults -- [--only=PATTERN] [--every=N [--from=K]] [--once | --again] [--rooms=N] [--write]
- *   --only    the points whose name the regular expression finds
+ * usage: npm run test:faults -- [--only=PATTERN] [--every=N [--from=K]] [--once | --again] [--missing] [--rooms=N]
+ *   [--write]
+ *   --only    the steps whose name the regular expression finds
  *   --every   each N-th case, beginning with the K-th (default 1st)
  *   --once    without the variant that kills the recovery, too
  *   --again   only that variant
+ *   --missing only what the table in docs/faults.md has no outcome of
  *   --rooms   so many side by side, each a daemon with places of its own (default 2)
  *   --write   keep the outcomes in docs/faults.md, beside what is there of other runs
  */
@@ -15,8 +17,8 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { ALL_CASES } from '../test/faults/cases.ts';
-import type { Outcome } from '../test/faults/fault-room.ts';
-import { describeOutcome, tableOf, updateTable } from '../test/faults/report.ts';
+import type { Outcome } from '../test/faults/lives.ts';
+import { describeOutcome, rowsOf, tableOf, updateTable } from '../test/faults/report.ts';
 import { runCases } from '../test/faults/run-cases.ts';
 
 const DOCUMENT = join(dirname(dirname(fileURLToPath(import.meta.url))), 'docs/faults.md');
@@ -28,6 +30,7 @@ const { values } = parseArgs({
     from: { type: 'string', default: '1' },
     once: { type: 'boolean', default: false },
     again: { type: 'boolean', default: false },
+    missing: { type: 'boolean', default: false },
     rooms: { type: 'string', default: '2' },
     write: { type: 'boolean', default: false },
   },
@@ -37,8 +40,12 @@ if (process.getuid?.() !== 0) {
   process.exit(1);
 }
 const only = new RegExp(values.only);
+const known = rowsOf(await readFile(DOCUMENT, 'utf8'));
 const cases = ALL_CASES.filter(
-  ({ point, variant }) => only.test(point) && !(variant === 'again' ? values.once : values.again),
+  ({ step, variant }) =>
+    only.test(step) &&
+    !(variant === 'again' ? values.once : values.again) &&
+    !(values.missing && (known.get(step)?.[variant] ?? '') !== ''),
 )
   // The first of each N beginning with the K-th.
   .filter((_, i) => i % Number(values.every) === Number(values.from) - 1);

@@ -1,5 +1,6 @@
 import { closeSync, openSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
+import { faultsOfThisThread } from '../lib/fault-gate.ts';
 import { errnoError, fromNodeError } from './errno.ts';
 import { CLONE, MS, UMOUNT } from './kernel-constants.ts';
 import { libc } from './libc.ts';
@@ -20,6 +21,7 @@ const IFREQ_BYTES = 40;
 const IFREQ_FLAGS_OFFSET = 16;
 const IFF_UP = 1;
 
+const faults = faultsOfThisThread();
 const home = ALL_KINDS.map((kind) => ({ kind, fd: openSync(`/proc/thread-self/ns/${kind}`, 'r') }));
 
 function check(result: number | bigint, what: string): number {
@@ -57,9 +59,12 @@ function pinOn(kind: PinnedKind, path: string, pinned: string[]): number {
     throw fromNodeError(error, `pin ${kind} namespace on ${path}`);
   }
   pinned.push(path);
+  faults.pass('pin-namespace/file-made');
   check(libc.mount(`/proc/thread-self/ns/${kind}`, path, null, MS.BIND, null), `pin ${kind} namespace on ${path}`);
+  faults.pass('pin-namespace/mounted');
   // A copy in somebody else's mount namespace would keep the pod's network alive (FAILURES.md row 40).
   check(libc.mount('none', path, null, MS.PRIVATE, null), `make ${path} private`);
+  faults.pass('pin-namespace/pinned');
   return statSync(path).ino;
 }
 

@@ -2,6 +2,7 @@ import { unlink } from 'node:fs/promises';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { errnoOf, invalidArgument, isKind } from '../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { workerUrl } from '../lib/worker-url.ts';
 import { fromNodeError } from './errno.ts';
 import { UMOUNT } from './kernel-constants.ts';
@@ -42,20 +43,24 @@ const STACKED_PINS_MAX = 8;
 export class Namespaces {
   readonly #pool: PeerPool;
   readonly #syscalls: Pick<Syscalls, 'umount2'>;
+  readonly #faults: FaultPoints;
 
   constructor({
     clock,
     syscalls = realSyscalls(),
+    faults = NO_FAULTS,
   }: {
     readonly clock: Clock;
     readonly syscalls?: Pick<Syscalls, 'umount2'>;
+    readonly faults?: FaultPoints;
   }) {
     this.#syscalls = syscalls;
+    this.#faults = faults;
     this.#pool = new PeerPool({
       clock,
       what: 'the namespace thread',
       // unshare(2) moves one thread only, so a thread of its own enters the new namespaces and comes back.
-      start: threadPeer(workerUrl(import.meta.url, './namespaces-worker'), 'namespaces'),
+      start: threadPeer(workerUrl(import.meta.url, './namespaces-worker'), 'namespaces', faults),
       idleMs: IDLE_MS,
       maxPeers: 1,
       callsPerPeer: Number.MAX_SAFE_INTEGER,
@@ -100,6 +105,7 @@ export class Namespaces {
         throw error;
       }
     }
+    await this.#faults.reach('unpin/unmounted');
     try {
       await unlink(path);
     } catch (error) {

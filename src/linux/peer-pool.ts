@@ -4,6 +4,8 @@ import { Worker } from 'node:worker_threads';
 import type { Op } from '../lib/abort.ts';
 import type { Clock, Timer } from '../lib/clock.ts';
 import { canceled, unavailable } from '../lib/errors.ts';
+import { faultGate } from '../lib/fault-gate.ts';
+import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { fromPlainError, type PeerReply, type PeerRequest } from './peer-protocol.ts';
 
 /** A thread or process that answers requests. */
@@ -177,10 +179,14 @@ function reasonOf(signal: AbortSignal): Error {
 }
 
 /** A worker thread as a peer. */
-export function threadPeer(url: URL, name: string): StartPeer {
+export function threadPeer(url: URL, name: string, faults: FaultPoints = NO_FAULTS): StartPeer {
   return (onReply, onEnd) => {
     // A small young generation: these threads make little garbage, and each would else cost the daemon megabytes.
-    const worker = new Worker(url, { name, resourceLimits: { maxYoungGenerationSizeMb: 4 } });
+    const worker = new Worker(url, {
+      name,
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
+      ...faultGate(faults),
+    });
     worker.unref();
     worker.on('message', onReply);
     worker.on('error', onEnd);

@@ -2,6 +2,7 @@ import { isAbsolute, normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { invalidArgument } from '../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { workerUrl } from '../lib/worker-url.ts';
 import type { Holder } from './mount-holders.ts';
 import { isBelow } from './mountinfo.ts';
@@ -71,11 +72,11 @@ const MAX_THREADS = 3;
 export class SafeRemove {
   readonly #pool: PeerPool;
 
-  constructor({ clock }: { readonly clock: Clock }) {
+  constructor({ clock, faults = NO_FAULTS }: { readonly clock: Clock; readonly faults?: FaultPoints }) {
     this.#pool = new PeerPool({
       clock,
       what: 'the deleting thread',
-      start: threadPeer(workerUrl(import.meta.url, './safe-remove-worker'), 'safe-remove'),
+      start: threadPeer(workerUrl(import.meta.url, './safe-remove-worker'), 'safe-remove', faults),
       idleMs: IDLE_MS,
       maxPeers: MAX_THREADS,
       callsPerPeer: 1,

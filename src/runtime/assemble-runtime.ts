@@ -3,6 +3,7 @@ import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
 import { messageOf } from '../lib/errors.ts';
 import { Lanes } from '../lib/lane.ts';
 import type { Releasers } from '../lib/ledger.ts';
+import { withFaults } from '../lib/release-faults.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, goesFirst, type CleanupEvent } from './events/cleanup-event.ts';
@@ -16,7 +17,7 @@ import { SingleFlight } from './events/single-flight.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { recover } from './recovery/recover.ts';
 import { NameReservations } from './store/name-reservations.ts';
-import { releaseTable, withFaults } from './store/release-table.ts';
+import { releaseTable } from './store/release-table.ts';
 import { ExitWatcher } from './task/exit-watcher.ts';
 import type { ExitWatcherDeps } from './task/watched-task.ts';
 

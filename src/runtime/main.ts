@@ -129,11 +129,12 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   tellDamaged(journal, { sandboxes, containers });
 
   const mounts = new Mounts({ clock });
-  const pins = new Namespaces({ clock });
-  const remover = new SafeRemove({ clock });
-  const snapshotThread = new SnapshotThread({ clock });
+  const pins = new Namespaces({ clock, faults });
+  const remover = new SafeRemove({ clock, faults });
+  const snapshotThread = new SnapshotThread({ clock, faults });
   const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
+  await faults.reach('recovery/layers-opened');
   const snapshots = await Snapshots.open({
     ...layerDeps,
     layers,
@@ -148,6 +149,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       });
     },
   });
+  await faults.reach('recovery/snapshots-opened');
   const images = await ImageStore.open({
     db: durable,
     layers: layerStore(layers),
@@ -163,6 +165,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       return user === undefined ? undefined : `container ${user.meta.id}`;
     },
   });
+  await faults.reach('recovery/images-opened');
 
   const pidfds = new PidfdWatcher();
   const processes = linuxProcessTable(pidfds);
@@ -180,6 +183,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const networks = new PodNetwork({
     clock,
     log,
+    faults,
     ledger,
     instance: settings.instance,
     confDir: settings.cniConfDir,

@@ -1,19 +1,26 @@
-import type { FaultPoint } from '../../src/lib/fault-points.ts';
+import type { FaultPoint, FaultVerb } from '../../src/lib/fault-points.ts';
 import { ALL_POINTS } from './planned-faults.ts';
 
-/** A life during which the daemon is killed at given points. */
+/** Something without an owner is put there; the process that holds the pod's PID namespace dies. */
+export type Meanwhile = 'orphan' | 'infra-dies';
+
+/** A kill at one step, and what is to be looked at afterwards. */
 export interface FaultCase {
+  /** The point, with the time at which it is reached when that is not the first: `make-task/created:2`. */
+  readonly step: string;
   readonly point: FaultPoint;
-  /** `again`: the recovery from the first kill is killed too. */
+  /** `again`: the recoveries from the first kill are killed, too, each at the next of its steps. */
   readonly variant: 'once' | 'again';
   readonly life: 'pod' | 'image';
   /** For one daemon after the other. */
   readonly plans: readonly string[];
-  /** With fewer the case has tested nothing. */
-  readonly neededKills: number;
   readonly startMayFail: boolean;
-  /** Something without an owner is put there while no daemon runs. */
-  readonly orphan: boolean;
+  /** The recovery from it takes its time. */
+  readonly slowRecovery: boolean;
+  /** What happens while no daemon runs. */
+  readonly meanwhile?: Meanwhile;
+  /** In the order of a pod's life, for those that can be had in one life with others, one of each stage. */
+  readonly stage?: number;
 }
 
 /** What must fail first, so that there is something to undo. */
@@ -26,51 +33,115 @@ const FAILURES: Readonly<Record<string, string>> = {
 /** Where the daemon before was killed, so that the recovery has what this point is about. */
 const BEFORE: Readonly<Record<string, string>> = {
   'recovery/container-rolled-back': 'create-container/snapshot-made:2',
+  'recovery/start-undoing': 'start-container/task-made:2',
+  'recovery/start-cleaned-up': 'start-container/task-made:2',
   'recovery/start-released': 'start-container/task-made:2',
   'recovery/start-undone': 'start-container/task-made:2',
   'recovery/start-adopted': 'start-container/command-started:2',
   'recovery/sandbox-rolled-back': 'run-sandbox/network-connected',
+  'recovery/sandbox-not-ready': 'stop-sandbox/containers-ended',
   'recovery/watched': 'stop-container/signalled',
+};
+const MEANWHILE: Readonly<Record<string, Meanwhile>> = {
+  'recovery/orphan-released': 'orphan',
+  'recovery/sandbox-not-ready': 'infra-dies',
 };
 const BEFORE_OTHERWISE = 'start-container/exit-awaited:2';
 
-/** The recoveries that are killed in the `again` variant, in turn. All of them are reached whatever was going on. */
-const RECOVERIES: readonly FaultPoint[] = [
+export const RECOVERY_POINTS = ALL_POINTS.filter((point) => point.startsWith('recovery/'));
+
+/** Those that every recovery comes to, whatever was going on. */
+export const SURE_RECOVERY_POINTS: readonly FaultPoint[] = [
+  'recovery/layers-opened',
+  'recovery/snapshots-opened',
+  'recovery/images-opened',
   'recovery/opened',
-  'recovery/objects-done',
   'recovery/execs-ended',
-  'recovery/resumed',
   'recovery/orphans-found',
+  'recovery/objects-done',
+  'recovery/resumed',
   'recovery/orphans-done',
   'recovery/network-repaired',
   'recovery/images-swept',
 ];
 
-/** So that the client repeats its call before recovery has come to the container. */
-const SLOW_RECOVERY = Array.from({ length: 3 }, () => 'recovery/container-looked:delay=500').join(',');
+/** Verbs after which the client repeats its call before the recovery has come to what is half made. */
+const REPEATED_EARLY: readonly string[] = [
+  'run-sandbox',
+  'set-up-host',
+  'add-network',
+  'create-container',
+  'start-container',
+];
 
-export const ALL_CASES: readonly FaultCase[] = ALL_POINTS.flatMap((point, index) => casesOf(point, index));
+/** Verbs that are gone through several times, for several things, of which the later ones are cases of their own. */
+const TIMES: Readonly<Partial<Record<FaultVerb, number>>> = {
+  'pin-namespace': 3,
+  unpin: 3,
+  // bridge and portmap
+  'add-network': 2,
+  'delete-network': 2,
+  // the infra process, then a container
+  'make-task': 2,
+  // two layers
+  'unpack-layer': 2,
+};
 
-function casesOf(point: FaultPoint, index: number): FaultCase[] {
-  const verb = point.split('/')[0] ?? '';
+/**
+ * A life goes through the stages in this order, so that it can be killed once in each. Making the sandbox is begun anew after a
+ * kill, which makes two of it.
+ */
+const STAGES: readonly RegExp[] = [
+  /^(pin-namespace\/|set-up-host\/|add-network\/|make-task\/[^:]*$)/,
+  /^run-sandbox\//,
+  /^(create-container|make-snapshot)\//,
+  /^make-task\/.*:2$/,
+  /^start-container\//,
+  /^(exit|delete-task|release\/(task|rootfs|bundle)-)/,
+  /^stop-container\//,
+  /^(remove-container\/|remove-tree\/|release\/snapshot-)/,
+  /^(stop-sandbox\/|delete-network\/|unpin\/|release\/(cni|pin|tmpfs|portmap-chains|iptables-rule|sysctl|cni-bridge)-)/,
+  /^(remove-sandbox\/|release\/(directory|cgroup)-)/,
+];
+
+export const ALL_CASES: readonly FaultCase[] = ALL_POINTS.flatMap((point) =>
+  Array.from({ length: TIMES[verbOf(point)] ?? 1 }, (_, i) => i + 1).flatMap((time) => casesOf(point, time)),
+);
+
+/** One row of the table each. */
+export const ALL_STEPS: readonly string[] = [...new Set(ALL_CASES.map(({ step }) => step))];
+
+function verbOf(point: FaultPoint): FaultVerb {
+  return point.slice(0, point.indexOf('/')) as FaultVerb;
+}
+
+function casesOf(point: FaultPoint, time: number): FaultCase[] {
+  const verb = verbOf(point);
+  const step = time === 1 ? point : `${point}:${String(time)}`;
   const failure = FAILURES[verb];
   const base = {
+    step,
     point,
-    life: verb === 'pull-image' || verb === 'remove-image' ? 'image' : 'pod',
+    life: ['pull-image', 'unpack-layer', 'remove-image'].includes(verb) ? 'image' : 'pod',
     startMayFail: verb === 'undo-start',
-    orphan: point === 'recovery/orphan-released',
+    slowRecovery: false,
   } as const;
   if (verb === 'recovery') {
-    const first = BEFORE[point] ?? BEFORE_OTHERWISE;
-    return [
-      { ...base, variant: 'once', plans: [first, point], neededKills: 2 },
-      { ...base, variant: 'again', plans: [first, point, point], neededKills: 2 },
-    ];
+    const plans = [BEFORE[point] ?? BEFORE_OTHERWISE, point];
+    const meanwhile = MEANWHILE[point];
+    const more = meanwhile === undefined ? {} : { meanwhile };
+    return (['once', 'again'] as const).map((variant) => ({ ...base, ...more, variant, plans }));
   }
-  const plan = failure === undefined ? point : `${failure},${point}`;
-  const recovery = RECOVERIES[index % RECOVERIES.length] ?? 'recovery/opened';
+  const plans = [failure === undefined ? step : `${failure},${step}`];
+  const stage = STAGES.findIndex((one) => one.test(step));
   return [
-    { ...base, variant: 'once', plans: verb === 'start-container' ? [plan, SLOW_RECOVERY] : [plan], neededKills: 1 },
-    { ...base, variant: 'again', plans: [plan, recovery], neededKills: 2 },
+    {
+      ...base,
+      variant: 'once',
+      plans,
+      slowRecovery: REPEATED_EARLY.includes(verb),
+      ...(stage < 0 ? {} : { stage }),
+    },
+    { ...base, variant: 'again', plans },
   ];
 }

@@ -1,9 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { createInterface } from 'node:readline';
 import { connectCri, type CriConnection } from '../../src/cri/client.ts';
 import { isKind, messageOf } from '../../src/lib/errors.ts';
 import type { Places } from '../integration/runtime/runtime-fixture.ts';
 import type { TempRoot } from '../support/temp-root.ts';
+import { RECOVERY_POINTS } from './cases.ts';
+import { KILLED_AT } from './planned-faults.ts';
 
 const LAUNCH = new URL('../../bin/launch', import.meta.url).pathname;
 const PROGRAM = 'test/faults/daemon.ts';
@@ -17,6 +20,8 @@ interface Running {
   readonly child: ChildProcess;
   readonly connection: CriConnection;
   readonly exited: Promise<unknown>;
+  /** What it said last, when it is dead. */
+  readonly lastWords: Promise<string>;
 }
 
 /**
@@ -27,9 +32,10 @@ export class FaultDaemon implements AsyncDisposable {
   readonly #places: Places;
   readonly #between: () => Promise<void>;
   #plans: readonly string[] = [];
+  #eachRecovery = false;
   #running: Promise<Running> | undefined;
-  /** How many of the plans have killed their daemon. */
-  #kills = 0;
+  /** The points at which a daemon has died, in order. */
+  #killedAt: string[] = [];
   #closed = false;
 
   /** `between` is called after each kill, while no daemon runs. */
@@ -39,14 +45,27 @@ export class FaultDaemon implements AsyncDisposable {
     this.#between = between;
   }
 
-  get kills(): number {
-    return this.#kills;
+  get killedAt(): readonly string[] {
+    return this.#killedAt;
   }
 
-  /** From the next start on each daemon has the next plan; those after the last have none. */
-  plan(plans: readonly string[]): void {
+  /**
+   * From the next start on each daemon has the next plan. Those after the last have none, or, with `eachRecovery`, are to die at the first
+   * step of their recovery at which none of them has died yet.
+   */
+  plan(plans: readonly string[], eachRecovery: boolean): void {
     this.#plans = plans;
-    this.#kills = 0;
+    this.#eachRecovery = eachRecovery;
+    this.#killedAt = [];
+  }
+
+  get #nextPlan(): string {
+    const deaths = this.#killedAt.length;
+    const next = this.#plans[deaths];
+    if (next !== undefined) return next;
+    if (!this.#eachRecovery) return '';
+    const done = this.#killedAt.slice(this.#plans.length);
+    return RECOVERY_POINTS.filter((point) => !done.includes(point)).join(',');
   }
 
   /** Asks until there is an answer, as kubelet repeats a call that broke off. Any other failure is thrown. */
@@ -98,22 +117,26 @@ export class FaultDaemon implements AsyncDisposable {
           ...process.env,
           UV_THREADPOOL_SIZE: '16',
           PLACES: JSON.stringify(this.#places),
-          GANTRY_FAULT: this.#plans[this.#kills] ?? '',
+          GANTRY_FAULT: this.#nextPlan,
         },
         stdio: ['ignore', 'pipe', 'inherit'],
       });
       const exited = once(child, 'exit');
-      await Promise.race([once(child.stdout, 'data'), exited]);
-      const running = { child, exited, connection: connectCri(this.#places.criSocket) };
+      const lines = createInterface({ input: child.stdout });
+      const lastWords = lastLine(lines);
+      await Promise.race([once(lines, 'line'), exited]);
+      const running = { child, exited, lastWords, connection: connectCri(this.#places.criSocket) };
       if (!hasExited(child)) return running;
       await this.#bury(running);
     }
   }
 
-  async #bury({ child, connection }: Running): Promise<void> {
+  async #bury({ child, connection, lastWords }: Running): Promise<void> {
     connection.close();
     if (child.signalCode !== 'SIGKILL') throw new Error(`the daemon ended by itself: ${String(child.exitCode)}`);
-    this.#kills++;
+    const words = await lastWords;
+    if (!words.startsWith(KILLED_AT)) throw new Error('the daemon was killed, and not by itself');
+    this.#killedAt.push(words.slice(KILLED_AT.length));
     await this.#between();
   }
 
@@ -121,6 +144,12 @@ export class FaultDaemon implements AsyncDisposable {
     if (expected) await Promise.race([exited, sleep(NEWS_OF_DEATH_MS)]);
     return hasExited(child);
   }
+}
+
+async function lastLine(lines: AsyncIterable<string>): Promise<string> {
+  let last = '';
+  for await (const line of lines) last = line;
+  return last;
 }
 
 function hasExited({ exitCode, signalCode }: ChildProcess): boolean {

@@ -6,33 +6,31 @@ import { messageOf } from '../../src/lib/errors.ts';
 import { IMAGE, op, openRuntime } from '../integration/runtime/runtime-fixture.ts';
 import type { Image } from '../support/images.ts';
 import { LeakCheck } from '../support/leak-check.ts';
+import { markedProcesses } from '../support/leak-probes.ts';
 import { TestRegistry } from '../support/registry.ts';
 import { TempRoot } from '../support/temp-root.ts';
-import type { FaultCase } from './cases.ts';
+import type { Meanwhile } from './cases.ts';
 import { FaultDaemon } from './fault-daemon.ts';
 import { liveImage, twoLayerImage } from './image-life.ts';
+import { plansOf, type FaultLife, type LifeOutcome } from './lives.ts';
 import { livePod } from './pod-life.ts';
-
-export interface Outcome {
-  readonly case: FaultCase;
-  readonly kills: number;
-  readonly seconds: number;
-  /** Undefined: as if nothing had been killed. */
-  readonly failure?: string;
-}
 
 /** What is released in the background takes its time, the more so under a full processor. */
 const SETTLE_MS = 60_000;
 const LOOK_AGAIN_MS = 200;
+const INFRA = 'catatonit';
 
-/** A host's worth of places for one daemon after the other, with what a clean one looks like. */
+/**
+ * A host's worth of places for one daemon after the other, with what a clean one looks like. It wants a network namespace of its own:
+ * what the first pod switches on and the last one off is shared by all who are in it.
+ */
 export class FaultRoom implements AsyncDisposable {
   readonly #root: TempRoot;
   readonly #daemon: FaultDaemon;
   readonly #registry: TestRegistry;
   readonly #image: Image;
   #leaks: LeakCheck | undefined;
-  #orphan = false;
+  #meanwhile: Meanwhile | undefined;
   #lives = 0;
 
   private constructor(root: TempRoot, registry: TestRegistry, image: Image) {
@@ -58,27 +56,34 @@ export class FaultRoom implements AsyncDisposable {
   }
 
   /** Never throws: what goes wrong is the outcome. */
-  async run(fault: FaultCase): Promise<Outcome> {
+  async run(life: FaultLife): Promise<LifeOutcome> {
     const startMs = performance.now();
     await this.#daemon.kill();
-    this.#daemon.plan(fault.plans);
-    this.#orphan = fault.orphan;
-    const outcome = (failure?: string): Outcome => ({
-      case: fault,
-      kills: this.#daemon.kills,
+    this.#daemon.plan(
+      plansOf(life),
+      life.cases.some(({ variant }) => variant === 'again'),
+    );
+    this.#meanwhile = life.cases.find(({ meanwhile }) => meanwhile !== undefined)?.meanwhile;
+    const failure = await this.#live(life).then(
+      () => undefined,
+      (error: unknown) => messageOf(error),
+    );
+    return {
+      killedAt: this.#daemon.killedAt,
       seconds: (performance.now() - startMs) / 1000,
       ...(failure === undefined ? {} : { failure }),
-    });
-    try {
-      const name = `life-${String(++this.#lives)}`;
-      if (fault.life === 'pod') await livePod(this.#daemon, this.#root, name, fault);
-      else await liveImage(this.#daemon, `${this.#registry.host}/some/image:v1`, this.#image);
-      await this.#nothingLeft();
-    } catch (error) {
-      return outcome(messageOf(error));
+    };
+  }
+
+  async #live({ cases }: FaultLife): Promise<void> {
+    const name = `life-${String(++this.#lives)}`;
+    if (cases.some(({ life }) => life === 'image')) {
+      await liveImage(this.#daemon, `${this.#registry.host}/some/image:v1`, this.#image);
+    } else {
+      const startMayFail = cases.some((one) => one.startMayFail);
+      await livePod(this.#daemon, this.#root, name, { startMayFail });
     }
-    const { kills } = this.#daemon;
-    return kills < fault.neededKills ? outcome(`killed ${String(kills)} times: the point was not reached`) : outcome();
+    await this.#nothingLeft();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -103,8 +108,18 @@ export class FaultRoom implements AsyncDisposable {
   }
 
   async #whileDead(): Promise<void> {
-    if (!this.#orphan) return;
-    await mkdir(join(this.#root.state, 'sandboxes', randomBytes(32).toString('hex')), { recursive: true });
+    const { state, instance } = this.#root;
+    switch (this.#meanwhile) {
+      case 'orphan':
+        await mkdir(join(state, 'sandboxes', randomBytes(32).toString('hex')), { recursive: true });
+        break;
+      case 'infra-dies':
+        for (const { pid, comm } of await markedProcesses([instance])) {
+          if (comm === INFRA) process.kill(pid, 'SIGKILL');
+        }
+        break;
+      case undefined:
+    }
   }
 }
 

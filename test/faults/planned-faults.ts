@@ -1,3 +1,4 @@
+import { writeSync } from 'node:fs';
 import { GantryError, invalidArgument } from '../../src/lib/errors.ts';
 import { FAULT_POINTS, type FaultPoint, type FaultPoints } from '../../src/lib/fault-points.ts';
 
@@ -30,12 +31,12 @@ export class PlannedFaults implements FaultPoints {
     const action = this.#due(point);
     if (action === undefined) return undefined;
     if (action === 'error') return Promise.reject(new GantryError('Unavailable', `planned failure at ${point}`));
-    if (action === 'kill') killSelf();
+    if (action === 'kill') killSelf(point);
     return new Promise((next) => setTimeout(next, Number(action.slice('delay='.length))));
   }
 
   pass(point: FaultPoint): void {
-    if (this.#due(point) === 'kill') killSelf();
+    if (this.#due(point) === 'kill') killSelf(point);
   }
 
   #due(point: FaultPoint): string | undefined {
@@ -53,8 +54,12 @@ function parsePlan(text: string): Plan {
   return { point, action, left: Number(times) };
 }
 
-/** As the kernel does it: nothing in this process has a say. */
-function killSelf(): never {
+/** What the last words begin with. */
+export const KILLED_AT = 'killed at ';
+
+/** As the kernel does it: nothing in this process has a say. Written at once, not when the loop comes to it. */
+function killSelf(point: FaultPoint): never {
+  writeSync(1, `${KILLED_AT}${point}\n`);
   process.kill(process.pid, 'SIGKILL');
   throw new Error('survived SIGKILL');
 }

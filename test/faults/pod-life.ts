@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ContainerState, NamespaceMode, type ContainerStatus, type PodSandboxConfig } from '../../src/cri/gen/api.ts';
+import {
+  ContainerState,
+  NamespaceMode,
+  Protocol,
+  type ContainerStatus,
+  type PodSandboxConfig,
+} from '../../src/cri/gen/api.ts';
 import { isKind } from '../../src/lib/errors.ts';
 import { container, op, pod } from '../integration/runtime/runtime-fixture.ts';
 import type { TempRoot } from '../support/temp-root.ts';
@@ -17,6 +23,9 @@ const SCRIPTS = {
   hard: { code: 137, script: 'trap "" TERM; echo begin; while :; do sleep 1; done' },
 } as const;
 type Name = keyof typeof SCRIPTS;
+
+/** The same one in each life: it is free again when the one before is over. */
+const PUBLISHED = { protocol: Protocol.TCP, containerPort: 80, hostPort: 8080, hostIp: '' };
 
 const LOOK_AGAIN_MS = 30;
 const PATIENCE_MS = 120_000;
@@ -36,7 +45,7 @@ export async function livePod(
   name: string,
   options: LifeOptions = {},
 ): Promise<void> {
-  const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD });
+  const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD, portMappings: [PUBLISHED] });
   const life = new PodLife(daemon, config, options.startMayFail === true);
   await life.run();
   await Promise.all((['own', 'trap', 'hard'] as const).map((one) => life.start(one)));

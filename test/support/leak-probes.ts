@@ -65,7 +65,7 @@ function carries(text: string, markers: readonly string[]): boolean {
 /** Helper processes of a daemon, which it starts and lets go as it needs them. */
 const HELPER = /-worker\.(ts|js)\b/;
 /** A daemon that a test has restarted is the same finding as the one before. */
-const DAEMON = /\/gantryd\/main\.(ts|js)\b/;
+const DAEMON = /\/(gantryd\/main|faults\/daemon)\.(ts|js)\b/;
 
 /** Some take their time to reap what they were left, and nobody else can. */
 const INIT = 1;

@@ -124,6 +124,7 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   // A stop of the sandbox that began before the intent was visible has not seen this container: so it must not start.
   sandboxFor(rt, meta);
   await rt.folders.make(rootfs, 0o700);
+  await rt.faults.reach('start-container/rootfs-folder-made');
   if (meta.facts.logPath !== undefined) await rt.folders.make(dirname(meta.facts.logPath), 0o755);
   await rt.faults.reach('start-container/folders-made');
   await rt.snapshots.mount(op, id, rootfs);
@@ -155,7 +156,9 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   await rt.faults.reach('start-container/release-recorded');
   const startedAtWallMs = rt.clock.wallMs();
   try {
-    await rt.tasks.start(op, task);
+    const starting = rt.tasks.start(op, task);
+    rt.faults.pass('start-container/command-starting');
+    await starting;
   } catch (error) {
     // Started and over before the runtime could look at it: the exit that was told is the command's.
     if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;

@@ -169,6 +169,7 @@ async function sendStopSignal(op: Op, rt: RuntimeContext, id: string, signal: nu
     const sent = await rt.tasks.signal(op, task, signal);
     await rt.faults.reach('stop-container/signalled');
     await thaw(op, rt, record);
+    await rt.faults.reach('stop-container/thawed');
     if (!sent) rt.exits.look();
     rt.journal.record({ subject, what: 'container.signal', message: `${signalName(signal)} sent`, outcome: 'ok' });
     changeStop(rt, id, (stop) => ({ ...stop, signalSentBoottimeMs: boottimeMs }));

@@ -24,7 +24,11 @@ export function correctExit(rt: RuntimeContext, id: string, exit: ExitStatus): v
 
 function recordContainerExit(rt: RuntimeContext, id: string, event: ContainerEvent & { exit: ExitStatus }): void {
   const before = rt.containers.must(id);
-  const status = rt.containers.publishFirst(id, (present) => containerTransition(present, event));
+  const status = rt.containers.publishFirst(
+    id,
+    (present) => containerTransition(present, event),
+    () => rt.faults.pass('exit/persisted'),
+  );
   if (status?.state.kind !== 'exited' || status === before.status) return;
   rt.faults.pass('exit/published');
   const { exitCode, reason, message } = shownExit(status.state);

@@ -3,9 +3,11 @@ import { networkInterfaces } from 'node:os';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { unavailable } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import { Lane } from '../../lib/lane.ts';
-import type { Ledger, Releasers } from '../../lib/ledger.ts';
+import type { Ledger, LedgerEntry, Releasers } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
+import { withFaults } from '../../lib/release-faults.ts';
 import { bridgePorts, deleteBridge, listBridges } from '../../linux/network-interfaces.ts';
 import { bridgeName, instanceSeed, type DefaultNetwork } from './default-network.ts';
 import { describeRule, forwardRules, Iptables, masqueradeRule, type IptablesRule } from './iptables.ts';
@@ -18,6 +20,7 @@ export interface HostSetupDeps {
   readonly ledger: Ledger;
   readonly instance: string;
   readonly iptables?: Iptables;
+  readonly faults?: FaultPoints;
 }
 
 const IP_FORWARD = '/proc/sys/net/ipv4/ip_forward';
@@ -37,15 +40,17 @@ export class HostSetup {
   readonly #ledger: Ledger;
   readonly #instance: string;
   readonly #iptables: Iptables;
+  readonly #faults: FaultPoints;
   readonly #lane: Lane;
   #lookedAtMs: number | undefined;
 
-  constructor({ clock, log, ledger, instance, iptables = new Iptables() }: HostSetupDeps) {
+  constructor({ clock, log, ledger, instance, iptables = new Iptables(), faults = NO_FAULTS }: HostSetupDeps) {
     this.#clock = clock;
     this.#log = log;
     this.#ledger = ledger;
     this.#instance = instance;
     this.#iptables = iptables;
+    this.#faults = faults;
     this.#lane = new Lane(clock, log);
   }
 
@@ -55,22 +60,23 @@ export class HostSetup {
 
   /** How to undo each kind of entry. Part of the daemon's table of releasers. */
   get releasers(): Releasers {
-    return {
-      'cni-bridge': async (_op, { key }) => {
+    const table = {
+      'cni-bridge': async (_op: Op, { key }: LedgerEntry) => {
         const ports = await this.#portsLeft(key);
         if (ports.length > 0) throw unavailable(`bridge ${key} is in use by ${ports.join(', ')}`);
         await deleteBridge(key);
       },
-      'iptables-rule': async (op, { data }) => {
+      'iptables-rule': async (op: Op, { data }: LedgerEntry) => {
         await this.#iptables.remove(op, data['rule'] as IptablesRule);
       },
-      'portmap-chains': async (op) => {
+      'portmap-chains': async (op: Op) => {
         await removePortmapChains(op, this.#iptables);
       },
-      sysctl: async (_op, { key, data }) => {
+      sysctl: async (_op: Op, { key, data }: LedgerEntry) => {
         await this.#restoreForwarding(key, String(data['before']));
       },
     };
+    return withFaults(table, this.#faults);
   }
 
   /** The network in use, or the one to use: a subnet that collides with no route of this host. */
@@ -125,13 +131,16 @@ export class HostSetup {
     return this.#inLane('look for port mapping chains', async () => {
       if (await portmapChainsExist(op, this.#iptables)) return;
       await this.#ledger.intend(this.owner, { kind: 'portmap-chains', key: 'nat', volatile: true });
+      await this.#faults.reach('set-up-host/port-chains-intended');
     });
   }
 
   /** The bridge plug-in has made the bridge. */
   async confirm(): Promise<void> {
     const entry = this.#ledger.entriesOf(this.owner).find(({ kind }) => kind === 'cni-bridge');
-    if (entry?.state === 'intended') await this.#ledger.hold(this.owner, entry.kind, entry.key);
+    if (entry?.state !== 'intended') return;
+    await this.#ledger.hold(this.owner, entry.kind, entry.key);
+    await this.#faults.reach('set-up-host/bridge-held');
   }
 
   /** Undoes everything unless `stillUsed` says otherwise at that moment. What cannot be undone stays in the ledger. */
@@ -146,6 +155,7 @@ export class HostSetup {
   async #intendBridge(network: DefaultNetwork): Promise<void> {
     const item = { kind: 'cni-bridge', key: network.bridge, data: { network }, volatile: true };
     await this.#ledger.intend(this.owner, item);
+    await this.#faults.reach('set-up-host/bridge-intended');
   }
 
   async #ensureRule(op: Op, rule: IptablesRule): Promise<void> {
@@ -160,15 +170,23 @@ export class HostSetup {
       this.#log.warn({ rule: key }, 'a rule of ours was gone and is put back');
     }
     await this.#ledger.acquire(this.owner, { kind: 'iptables-rule', key, data: { rule }, volatile: true }, async () => {
+      await this.#faults.reach('set-up-host/rule-intended');
       if (!(await this.#iptables.has(op, rule))) await this.#iptables.add(op, rule);
+      await this.#faults.reach('set-up-host/rule-added');
     });
+    await this.#faults.reach('set-up-host/rule-held');
   }
 
   async #ensureForwarding(): Promise<void> {
     const before = (await readFile(IP_FORWARD, 'utf8')).trim();
     if (before === '1') return;
     const entry = { kind: 'sysctl', key: IP_FORWARD, data: { before }, volatile: true };
-    await this.#ledger.acquire(this.owner, entry, () => writeFile(IP_FORWARD, '1'));
+    await this.#ledger.acquire(this.owner, entry, async () => {
+      await this.#faults.reach('set-up-host/forwarding-intended');
+      await writeFile(IP_FORWARD, '1');
+      await this.#faults.reach('set-up-host/forwarding-on');
+    });
+    await this.#faults.reach('set-up-host/forwarding-held');
   }
 
   /** A pod's end of the bridge goes when the kernel gets round to taking its namespace apart. */

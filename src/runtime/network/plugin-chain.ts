@@ -1,5 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import { GantryError, internal, joinErrors } from '../../lib/errors.ts';
+import type { FaultPoints } from '../../lib/fault-points.ts';
 import { isObject, type NetworkConfig, type PluginConfig } from './network-config.ts';
 import { pluginError, pluginFailure, saysGone } from './plugin-error.ts';
 import { runPlugin, type PluginCall } from './plugin-runner.ts';
@@ -11,6 +12,14 @@ export interface Attachment {
   readonly args: Readonly<Record<string, string>>;
   /** Values for the capabilities that plug-ins declare: `portMappings` … */
   readonly capabilities: Readonly<Record<string, unknown>>;
+}
+
+/** A network's plug-ins, and whom they are asked to connect or to disconnect. */
+export interface PluginChain {
+  readonly binDirs: readonly string[];
+  readonly network: NetworkConfig;
+  readonly attachment: Attachment;
+  readonly faults: FaultPoints;
 }
 
 export type CniResult = Readonly<Record<string, unknown>>;
@@ -36,15 +45,15 @@ export function pluginInput(
 /** CNI ADD over all plug-ins in order. Leaves what the first ones made when a later one fails: DEL takes it back. */
 export async function addNetwork(
   op: Op,
-  binDirs: readonly string[],
-  network: NetworkConfig,
-  attachment: Attachment,
+  { binDirs, network, attachment, faults }: PluginChain,
   netns: string,
 ): Promise<CniResult> {
   let result: CniResult | undefined;
   for (const plugin of network.plugins) {
     const call = callOf(network, plugin, attachment, netns, 'ADD', result);
-    const answer = await runPlugin(op, binDirs, call);
+    await faults.reach('add-network/plug-in-begun');
+    const answer = await runPlugin(op, binDirs, call, () => faults.pass('add-network/plug-in-running'));
+    await faults.reach('add-network/plug-in-done');
     if (answer.code !== 0) throw pluginError(plugin.type, 'ADD', pluginFailure(answer));
     result = parseResult(plugin.type, answer.stdout);
   }
@@ -58,9 +67,7 @@ export async function addNetwork(
  */
 export async function deleteNetwork(
   op: Op,
-  binDirs: readonly string[],
-  network: NetworkConfig,
-  attachment: Attachment,
+  { binDirs, network, attachment, faults }: PluginChain,
   netns: string | undefined,
   result: CniResult | undefined,
 ): Promise<void> {
@@ -68,7 +75,9 @@ export async function deleteNetwork(
   for (const plugin of network.plugins.toReversed()) {
     const call = callOf(network, plugin, attachment, netns ?? '', 'DEL', result);
     try {
-      const answer = await runPlugin(op, binDirs, call);
+      await faults.reach('delete-network/plug-in-begun');
+      const answer = await runPlugin(op, binDirs, call, () => faults.pass('delete-network/plug-in-running'));
+      await faults.reach('delete-network/plug-in-done');
       if (answer.code === 0) continue;
       const failure = pluginFailure(answer);
       if (!saysGone(failure, netns === undefined)) errors.push(pluginError(plugin.type, 'DEL', failure));

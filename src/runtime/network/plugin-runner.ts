@@ -43,8 +43,16 @@ export function pluginMissing(type: string, binDirs: readonly string[]): GantryE
   });
 }
 
-/** Runs a plug-in to its end; a failure of its own is a result, a missing program FailedPrecondition. */
-export async function runPlugin(op: Op, binDirs: readonly string[], call: PluginCall): Promise<ExecResult> {
+/**
+ * Runs a plug-in to its end; a failure of its own is a result, a missing program FailedPrecondition. `onStarted` is called as soon as its
+ * process is there.
+ */
+export async function runPlugin(
+  op: Op,
+  binDirs: readonly string[],
+  call: PluginCall,
+  onStarted: () => void = () => undefined,
+): Promise<ExecResult> {
   const program = await findPlugin(binDirs, call.type);
   if (program === undefined) throw pluginMissing(call.type, binDirs);
   const args = Object.entries(call.args)
@@ -63,5 +71,9 @@ export async function runPlugin(op: Op, binDirs: readonly string[], call: Plugin
       CNI_PATH: binDirs.join(':'),
     },
   };
-  return await waitingFor(op, `CNI plug-in ${call.type} ${call.command}`, () => execFile(op, program, [], options));
+  return await waitingFor(op, `CNI plug-in ${call.type} ${call.command}`, () => {
+    const running = execFile(op, program, [], options);
+    onStarted();
+    return running;
+  });
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Ledger, Releasers } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
 import { Waits } from '../../lib/waits.ts';
@@ -34,6 +35,7 @@ export interface PodNetworkDeps {
   /** With nothing in the folder: a network of our own, in memory. Without it such a node is not ready. */
   readonly defaultNetwork: boolean;
   readonly iptables?: Iptables;
+  readonly faults?: FaultPoints;
 }
 
 export interface NetworkStatus {
@@ -54,6 +56,7 @@ const SANDBOX_ID = /^[0-9a-f]{64}$/;
 /** Pods' network by CNI: from the configuration folder as it is, else (where wanted) the default network. */
 export class PodNetwork {
   readonly #deps: PodNetworkDeps;
+  readonly #faults: FaultPoints;
   readonly #host: HostSetup;
   readonly #ports: PortClaims;
   /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
@@ -63,6 +66,7 @@ export class PodNetwork {
 
   constructor(deps: PodNetworkDeps) {
     this.#deps = deps;
+    this.#faults = deps.faults ?? NO_FAULTS;
     this.#host = new HostSetup(deps);
     this.#ports = new PortClaims(deps.clock);
   }
@@ -116,7 +120,8 @@ export class PodNetwork {
       this.#armRepair();
     }
     const { network, attachment } = plan;
-    const result = await addNetwork(op, this.#deps.binDirs, network, attachment, request.netnsPath);
+    const chain = { binDirs: this.#deps.binDirs, network, attachment, faults: this.#faults };
+    const result = await addNetwork(op, chain, request.netnsPath);
     const ips = addressesOf(result);
     if (ips.length === 0) throw internal(`network ${network.name} gave the pod no address`);
     if (plan.host !== undefined) await this.#host.confirm();
@@ -202,7 +207,8 @@ export class PodNetwork {
   async #disconnect(op: Op, plan: Plan, netnsPath: string | undefined): Promise<void> {
     const netns = netnsPath !== undefined && (await isNamespace(netnsPath)) ? netnsPath : undefined;
     const binDirs = [...new Set([...this.#deps.binDirs, ...plan.binDirs])];
-    await deleteNetwork(op, binDirs, plan.network, plan.attachment, netns, plan.result);
+    const chain = { binDirs, network: plan.network, attachment: plan.attachment, faults: this.#faults };
+    await deleteNetwork(op, chain, netns, plan.result);
     this.#disconnected.add(plan.attachment.containerId);
     if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
   }

@@ -40,7 +40,9 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
     case 'undo-start':
       // Killed halfway we would find a start that was released and no process, which looks as if the command had run.
       await durably(rt, id, (status) => transition(status, { kind: 'start-undoing' }));
+      await rt.faults.reach('recovery/start-undoing');
       await releaseAfterExit(op, rt, id);
+      await rt.faults.reach('recovery/start-cleaned-up');
       // Deleting a task that never ran leaves a number: it is nobody's exit code.
       await rt.tasks.forgetExit(id);
       await rt.faults.reach('recovery/start-released');

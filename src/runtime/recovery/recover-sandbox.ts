@@ -20,6 +20,7 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
       return;
     case 'not-ready':
       markNotReady(rt, id, decision.why);
+      rt.faults.pass('recovery/sandbox-not-ready');
       break;
     case 'keep':
       if (record.status.state.kind !== 'ready') break;

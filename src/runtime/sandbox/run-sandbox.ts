@@ -181,6 +181,7 @@ async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: S
   await rt.faults.reach('run-sandbox/files-written');
   if (meta.facts.namespaces.ipc !== 'pod') return;
   await mkdir(paths.shm, { recursive: true, mode: 0o1777 });
+  await rt.faults.reach('run-sandbox/shm-folder-made');
   await rt.mounts.tmpfs(op, paths.shm, { sizeBytes: SHM_BYTES, mode: 0o1777 });
   await rt.faults.reach('run-sandbox/shm-mounted');
 }
@@ -257,6 +258,8 @@ async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: 
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
   await rt.faults.reach('run-sandbox/infra-recorded');
   rt.exits.arm({ ...task, weSentKill: () => true });
-  await rt.tasks.start(op, task);
+  const starting = rt.tasks.start(op, task);
+  rt.faults.pass('run-sandbox/infra-starting');
+  await starting;
   await rt.faults.reach('run-sandbox/infra-started');
 }

@@ -222,6 +222,7 @@ export class Snapshots {
 
   async #make(op: Op, staging: string, stack: LowerStack, record: SnapshotRecord): Promise<void> {
     await mkdir(staging, { mode: 0o700 });
+    await this.#faults.reach('make-snapshot/folder-made');
     if (!record.readOnly) {
       const upper = join(staging, 'upper');
       await mkdir(upper);

@@ -148,15 +148,15 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
 
   /**
    * Publishes at once and persists after, again and again until it is on disk: for exits, which must be visible
-   * whatever the disk does. Undefined when the object is gone.
+   * whatever the disk does. Undefined when the object is gone. `onPersisted` is called when it is on disk.
    */
-  publishFirst(id: string, change: (status: Status) => Status): Status | undefined {
+  publishFirst(id: string, change: (status: Status) => Status, onPersisted?: () => void): Status | undefined {
     const base = this.#records.get(id);
     if (base === undefined) return undefined;
     const status = change(base.status);
     if (status === base.status) return status;
     this.#publish(id, { meta: base.meta, status });
-    this.#persistUntilDone(id);
+    this.#persistUntilDone(id, onPersisted);
     return status;
   }
 
@@ -228,19 +228,20 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     });
   }
 
-  #persistUntilDone(id: string): void {
+  #persistUntilDone(id: string, onPersisted?: () => void): void {
     const record = this.#records.get(id);
     if (record === undefined) return;
     this.#unpersisted.add(id);
     this.#persist(id, record.status).then(
       () => {
         if (this.#records.get(id) === record || !this.#records.has(id)) this.#unpersisted.delete(id);
+        onPersisted?.();
       },
       (error: unknown) => {
         if (this.#closed) return;
         this.#deps.log.error({ id, error: messageOf(error) }, 'status not persisted, trying again');
         this.#deps.clock.after(PERSIST_RETRY_MS, () => {
-          if (!this.#closed && this.#unpersisted.has(id)) this.#persistUntilDone(id);
+          if (!this.#closed && this.#unpersisted.has(id)) this.#persistUntilDone(id, onPersisted);
         });
       },
     );

@@ -1,8 +1,7 @@
 import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import type { FaultPoints } from '../../lib/fault-points.ts';
 import type { Lanes } from '../../lib/lane.ts';
-import type { Ledger, LedgerEntry, Releaser, Releasers } from '../../lib/ledger.ts';
+import type { Ledger, LedgerEntry, Releaser } from '../../lib/ledger.ts';
 import type {
   CgroupTree,
   ContainerSnapshots,
@@ -39,14 +38,13 @@ export function inCgroupLane(lanes: Lanes, path: string, run: (op: Op) => Promis
   return lanes.enqueue(`cgroup ${path}`, { name: 'the cgroup of a pod', timeoutMs: CGROUP_TIMEOUT_MS, run });
 }
 
-const KINDS = ['task', 'rootfs', 'bundle', 'snapshot', 'cni', 'pin', 'tmpfs', 'directory', 'cgroup'] as const;
-type ReleaseKind = (typeof KINDS)[number];
+type Kind = 'task' | 'rootfs' | 'bundle' | 'snapshot' | 'cni' | 'pin' | 'tmpfs' | 'directory' | 'cgroup';
 
 /**
  * How each kind of thing in the ledger is let go of. Each succeeds when the thing is not there (any more) and throws while
  * it is; each works from its entry alone, so that it does after a crash, a reboot or a change of configuration.
  */
-export function releaseTable(deps: ReleaseDeps): Record<ReleaseKind, Releaser> {
+export function releaseTable(deps: ReleaseDeps): Record<Kind, Releaser> {
   return {
     cgroup: (_op, entry) => inCgroupLane(deps.lanes, entry.key, (op) => releaseCgroup(op, deps, entry)),
     directory: (op, entry) => deps.trees.remove(op, rootOf(entry), entry.key),
@@ -58,16 +56,6 @@ export function releaseTable(deps: ReleaseDeps): Record<ReleaseKind, Releaser> {
     task: (op, entry) => deps.tasks.delete(op, entry.data as unknown as TaskRemains, { force: true }),
     cni: (op, entry) => releaseNetwork(op, deps, entry),
   };
-}
-
-/** The same table, with a point before each release, and one at which the thing is gone and its entry is not. */
-export function withFaults(table: Record<ReleaseKind, Releaser>, faults: FaultPoints): Releasers {
-  const release = async (kind: ReleaseKind, op: Op, entry: LedgerEntry): Promise<void> => {
-    await faults.reach(`release/${kind}-begun`);
-    await table[kind](op, entry);
-    await faults.reach(`release/${kind}-gone`);
-  };
-  return Object.fromEntries(KINDS.map((kind): [string, Releaser] => [kind, (op, entry) => release(kind, op, entry)]));
 }
 
 function rootOf(entry: LedgerEntry): string {

@@ -35,6 +35,7 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
     if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
     await context.faults.reach('make-task/monitor-moved');
     monitor.release();
+    await context.faults.reach('make-task/monitor-released');
     const message = await monitor.nextMessage(op);
     const pid = await createdPid(context, request, monitor, message);
     await context.faults.reach('make-task/created');

@@ -39,7 +39,7 @@ export async function deleteTask(
   await context.faults.reach('delete-task/makers-ended');
   await endProcesses(op, context, task, options.force === true);
   await context.faults.reach('delete-task/processes-ended');
-  await deleteFromRuntime(op, task);
+  await deleteFromRuntime(op, context, task);
   await context.faults.reach('delete-task/deleted');
   if (monitor !== undefined) await endMonitor(op, context, task, monitor);
   await context.faults.reach('delete-task/monitor-ended');
@@ -74,10 +74,12 @@ async function initOfPidFile(context: TaskContext, task: TaskRemains): Promise<P
   return view !== undefined && members.includes(pid) ? view : undefined;
 }
 
-async function deleteFromRuntime(op: Op, task: TaskRemains): Promise<void> {
+async function deleteFromRuntime(op: Op, context: TaskContext, task: TaskRemains): Promise<void> {
   const runtime = new OciRuntime(task.runtime);
   try {
-    await runtime.delete(op, task.id, { force: true });
+    const deleting = runtime.delete(op, task.id, { force: true });
+    context.faults.pass('delete-task/deleting');
+    await deleting;
   } catch (error) {
     // FAILURES.md row 31. Its processes have ended and its cgroup is removed next; what else it keeps is its state folder.
     if (!isUninstalled(error)) throw error;

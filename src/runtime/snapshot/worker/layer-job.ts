@@ -1,6 +1,7 @@
 import { fsyncSync, mkdirSync, writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { canceled, errnoOf, GantryError } from '../../../lib/errors.ts';
+import type { FaultPoints } from '../../../lib/fault-points.ts';
 import { fromNodeError } from '../../../linux/errno.ts';
 import { AT_FDCWD, O, RENAME } from '../../../linux/kernel-constants.ts';
 import type { FileSyscalls } from '../../../linux/syscalls.ts';
@@ -12,6 +13,7 @@ import type { LayerJob, LayerJobResult } from './protocol.ts';
 
 export interface JobContext {
   readonly sys: FileSyscalls;
+  readonly faults: Pick<FaultPoints, 'pass'>;
   readonly signal: AbortSignal;
   readonly progress: (bytes: number) => void;
 }
@@ -24,10 +26,11 @@ const TURN_BYTES = 1 << 20;
  * directory its name: after a power cut a layer is there whole or not at all.
  */
 export async function runLayerJob(job: LayerJob, context: JobContext): Promise<LayerJobResult> {
-  const { sys } = context;
+  const { sys, faults } = context;
   const staging = `${job.layers}/${job.staging}`;
   const files = `${staging}/${FILES_NAME}`;
   makeStaging(sys, staging, files);
+  faults.pass('unpack-layer/staged');
   const tree =
     job.source.kind === 'archive'
       ? await unpackLayerFile(job.source.path, optionsFor(job, files, context), context.progress)
@@ -35,9 +38,11 @@ export async function runLayerJob(job: LayerJob, context: JobContext): Promise<L
   if (job.expected !== undefined && tree.diffId !== job.expected) {
     throw new GantryError('DataLoss', `the layer's content is ${tree.diffId}, the image says ${job.expected}`);
   }
+  faults.pass('unpack-layer/unpacked');
   const marker = markerOf(tree, rootOf(sys, files, tree));
   writeFileSync(`${staging}/${MARKER_NAME}`, `${JSON.stringify(marker)}\n`, { flag: 'wx', mode: 0o600 });
-  return { marker, placed: place(sys, job, staging, marker) };
+  faults.pass('unpack-layer/marked');
+  return { marker, placed: place(context, job, staging, marker) };
 }
 
 function makeStaging(sys: FileSyscalls, staging: string, files: string): void {
@@ -83,11 +88,13 @@ function markerOf(tree: UnpackedTree, root: DirectoryAttributes | undefined): La
   return { version: 1, diffId, bytes, entries, ...(root && { root }), impliedDirectories, opaqueRoot, skippedXattrs };
 }
 
-function place(sys: FileSyscalls, job: LayerJob, staging: string, marker: LayerMarker): boolean {
+function place({ sys, faults }: JobContext, job: LayerJob, staging: string, marker: LayerMarker): boolean {
   const layers = sys.openat2(AT_FDCWD, job.layers, { flags: O.DIRECTORY });
   try {
     if (job.durable) sys.syncfs(layers);
+    faults.pass('unpack-layer/synced');
     sys.renameat2(AT_FDCWD, staging, layers, layerName(marker.diffId), RENAME.NOREPLACE);
+    faults.pass('unpack-layer/renamed');
     if (job.durable) fsyncSync(layers);
     return true;
   } catch (error) {

@@ -2,6 +2,8 @@ import { Worker } from 'node:worker_threads';
 import type { Op } from '../../../lib/abort.ts';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { canceled, GantryError } from '../../../lib/errors.ts';
+import { faultGate } from '../../../lib/fault-gate.ts';
+import { NO_FAULTS, type FaultPoints } from '../../../lib/fault-points.ts';
 import { workerUrl } from '../../../lib/worker-url.ts';
 import type { FromWorker, JobKind, Jobs, ToWorker } from './protocol.ts';
 
@@ -16,14 +18,16 @@ const IDLE_MS = 30_000;
 /** The one thread of this room that touches the disk for long. It starts with the first job. */
 export class SnapshotThread {
   readonly #clock: Clock;
+  readonly #faults: FaultPoints;
   readonly #waiting = new Map<number, Waiter>();
   #worker: Worker | undefined;
   #idle: Timer | undefined;
   #seq = 0;
   #closed = false;
 
-  constructor({ clock }: { readonly clock: Clock }) {
+  constructor({ clock, faults = NO_FAULTS }: { readonly clock: Clock; readonly faults?: FaultPoints }) {
     this.#clock = clock;
+    this.#faults = faults;
   }
 
   /**
@@ -76,7 +80,10 @@ export class SnapshotThread {
       this.#worker.ref();
       return this.#worker;
     }
-    const worker = new Worker(workerUrl(import.meta.url, './snapshot-worker'), { name: 'snapshot' });
+    const worker = new Worker(workerUrl(import.meta.url, './snapshot-worker'), {
+      name: 'snapshot',
+      ...faultGate(this.#faults),
+    });
     worker.on('message', (message: FromWorker) => {
       this.#settle(message);
     });

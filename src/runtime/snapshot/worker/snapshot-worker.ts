@@ -1,5 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 import { GantryError, kindOf, messageOf } from '../../../lib/errors.ts';
+import { faultsOfThisThread } from '../../../lib/fault-gate.ts';
 import { fromNodeError } from '../../../linux/errno.ts';
 import { realSyscalls } from '../../../linux/syscalls.ts';
 import { runLayerJob, type JobContext } from './layer-job.ts';
@@ -16,6 +17,7 @@ if (port === null) throw new Error('snapshot-worker.ts runs as a worker thread o
 
 const PROGRESS_BYTES = 1 << 20;
 const sys = realSyscalls();
+const faults = faultsOfThisThread();
 const running = new Map<number, AbortController>();
 
 function tell(message: FromWorker): void {
@@ -29,6 +31,7 @@ async function run(message: Extract<ToWorker, { kind: 'run' }>): Promise<void> {
   let told = 0;
   const context: JobContext = {
     sys,
+    faults,
     signal: controller.signal,
     progress: (bytes) => {
       if (bytes - told < PROGRESS_BYTES) return;
