@@ -22,6 +22,7 @@ import { inCgroupLane } from '../store/release-table.ts';
 import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
 import { stageOf } from '../store/stage-of.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
+import { awaitEarlierRun } from './await-earlier-run.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
 import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
@@ -209,6 +210,7 @@ async function pinNamespaces(op: Op, rt: RuntimeContext, meta: SandboxMeta, path
 
 async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath: string): Promise<void> {
   const request = networkRequestOf(meta, netnsPath);
+  await awaitEarlierRun(op, rt, meta);
   const plan = await rt.networks.plan(op, request);
   const owner = sandboxOwner(meta.id);
   // Durable: addresses outlive a reboot in the files of the address plug-in (FAILURES.md row 39).
