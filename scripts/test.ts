@@ -5,15 +5,15 @@
  *   --unit   only the tests beside the sources, which need no root and no real parts
  *   FILE     these files alone
  *
- * Unit tests run side by side in a few processes, many files each (a process for every file spends more time on its start than on
- * its tests); the integration tests (real containers) one file after another. Those that need root skip themselves without it.
+ * Unit tests run side by side; the integration tests (real containers) one file after another. Those that need root skip
+ * themselves without it.
  */
-import { globSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
 import { run } from 'node:test';
 import type { EventData } from 'node:test';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 import { systemClock } from '../src/lib/clock.ts';
 import { silentLog } from '../src/lib/log.ts';
 import { SafeRemove } from '../src/linux/safe-remove.ts';
@@ -21,8 +21,6 @@ import { SafeRemove } from '../src/linux/safe-remove.ts';
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 /** A file that hangs must not hold the run up for ever; a machine that emulates another one is 20 times slower. */
 const FILE_TIMEOUT_MS = 40 * 60_000;
-/** Processes that the unit tests are dealt out to. */
-const UNIT_PROCESSES = 2;
 
 interface Tally {
   passed: number;
@@ -33,34 +31,19 @@ interface Tally {
 interface Phase {
   readonly title: string;
   readonly files: readonly string[];
-  readonly processes: number;
+  readonly concurrency: number;
 }
 
 function phases(args: readonly string[]): Phase[] {
   const named = args.filter((arg) => !arg.startsWith('--')).map((arg) => resolve(arg));
-  if (named.length > 0) return [{ title: 'named files', files: named, processes: 1 }];
+  if (named.length > 0) return [{ title: 'named files', files: named, concurrency: 1 }];
   const find = (pattern: string): string[] =>
     globSync(pattern, { cwd: root })
       .sort()
       .map((file) => resolve(root, file));
-  const unit = { title: 'unit', files: find('{src,test/unit,scripts}/**/*.test.ts'), processes: UNIT_PROCESSES };
+  const unit = { title: 'unit', files: find('{src,test/unit,scripts}/**/*.test.ts'), concurrency: 2 };
   if (args.includes('--unit')) return [unit];
-  return [unit, { title: 'integration', files: find('test/integration/**/*.test.ts'), processes: 1 }];
-}
-
-/**
- * Writes files that import the tests', a part of them each: node:test runs a file in a process, and reports a test by the file
- * that it is in. A file that does not load is a failed test of its name; its neighbours run all the same.
- */
-function dealOut(files: readonly string[], processes: number, dir: string): string[] {
-  return Array.from({ length: processes }, (_, part) => {
-    const share = files.filter((_, index) => index % processes === part);
-    const path = join(dir, `part-${part}.test.mjs`);
-    const load = (file: string): string =>
-      `await import(${JSON.stringify(pathToFileURL(file).href)}).catch((error) => test(${JSON.stringify(relative(root, file))}, () => { throw error; }));\n`;
-    writeFileSync(path, `import { test } from 'node:test';\n${share.map(load).join('')}`);
-    return path;
-  });
+  return [unit, { title: 'integration', files: find('test/integration/**/*.test.ts'), concurrency: 1 }];
 }
 
 /** Suites and whole files are reported too: only what asserts counts. */
@@ -107,13 +90,13 @@ function words({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
 
-async function runPhase(phase: Phase, dir: string, total: Tally): Promise<void> {
+async function runPhase(phase: Phase, total: Tally): Promise<void> {
   // Side by side as one run; one after another as a run each, so that a person sees where it is.
-  const runs = phase.processes > 1 ? [phase.files] : phase.files.map((file) => [file]);
+  const runs = phase.concurrency > 1 ? [phase.files] : phase.files.map((file) => [file]);
   for (const files of runs) {
     if (files.length === 0) continue;
     const began = performance.now();
-    const tally = await runFiles(phase.processes > 1 ? dealOut(files, phase.processes, dir) : files, phase.processes);
+    const tally = await runFiles(files, phase.concurrency);
     const seconds = ((performance.now() - began) / 1000).toFixed(1);
     const what = files.length === 1 ? relative(root, files[0] ?? '') : `${phase.title} tests (${files.length} files)`;
     console.log(`${tally.failed > 0 ? 'FAILED' : 'ok    '} ${what}: ${words(tally)} in ${seconds} s.`);
@@ -140,7 +123,7 @@ const temporary = mkdtempSync(join(tmpdir(), 'gantry-test-'));
 process.env['TMPDIR'] = temporary;
 const areNamed = process.argv.slice(2).some((arg) => !arg.startsWith('--'));
 const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
-for (const phase of phases(process.argv.slice(2))) await runPhase(phase, temporary, tally);
+for (const phase of phases(process.argv.slice(2))) await runPhase(phase, tally);
 for (const left of await removeTemporary(temporary)) {
   tally.failed++;
   console.log(`FAILED the tests left something behind: ${left}`);
