@@ -8,10 +8,13 @@ import type { Iptables } from '../network/iptables.ts';
 import { giveBack } from '../network/reservations.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import { laneOfOrphan, type Orphan } from '../recovery/orphan.ts';
-import { ORPHAN_TIMEOUT_MS, releaseOrphan } from '../recovery/orphans.ts';
+import { releaseOrphan } from '../recovery/orphans.ts';
 import { markNotReady } from '../recovery/recover-sandbox.ts';
 import type { Found, Kind, Owned, Remedy } from './inventory.ts';
 import type { StorageParts } from './probes/storage.ts';
+
+/** A person waits for this one, and it is not tried again by itself. */
+const ORPHAN_TIMEOUT_MS = 100_000;
 
 export interface CarryOutDeps {
   readonly rt: RuntimeContext;

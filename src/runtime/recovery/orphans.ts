@@ -7,7 +7,7 @@ import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
 /** Budget of one attempt. What is slower is tried again, and keeps neither other orphans nor the agent waiting. */
-export const ORPHAN_TIMEOUT_MS = 10_000;
+const ORPHAN_TIMEOUT_MS = 10_000;
 /** Processes and mounts go before the folders that they are in. */
 const ORDER: readonly Orphan['kind'][] = [
   'ledger',
