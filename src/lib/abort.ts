@@ -68,6 +68,26 @@ export async function withDeadline<T>(
   return await raceSignal(fn({ ...op, signal: child.signal }), child.signal);
 }
 
+/**
+ * Runs `fn` with a deadline, as {@link withDeadline}, but settles when `fn` has really ended: for what must not go on beside its own
+ * undoing. `fn` has to listen to its signal.
+ */
+export async function withLimit<T>(
+  op: Op,
+  clock: Clock,
+  timeoutMs: number,
+  what: string,
+  fn: (op: Op) => Promise<T>,
+): Promise<T> {
+  using child = childSignal(op.signal, {
+    clock,
+    timeoutMs,
+    what,
+    ...(op.waits === undefined ? {} : { waits: op.waits }),
+  });
+  return await fn({ ...op, signal: child.signal });
+}
+
 /** The promise's outcome, or the signal's reason if that comes first. */
 export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
-import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import { detached, raceSignal, withLimit, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, GantryError, kindOf, messageOf, notFound } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
@@ -15,8 +15,11 @@ import { durably } from './durably.ts';
 import { canStart, describe, transition, type ContainerStatus } from './state.ts';
 import { subjectOf } from './subject.ts';
 
-/** The OCI runtime's create takes 20 ms, and minutes on a machine that swaps. */
-const START_TIMEOUT_MS = 120_000;
+/** Of the whole: when hundreds are started at once, the last one's turn is long in coming, and that is no failure of its own. */
+const START_TIMEOUT_MS = 1_800_000;
+/** Of what comes before and after the OCI runtime's create, which has a budget of its own. */
+const PREPARE_TIMEOUT_MS = 60_000;
+const RELEASE_TIMEOUT_MS = 60_000;
 const UNDO_TIMEOUT_MS = 60_000;
 
 /**
@@ -127,7 +130,9 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   await rt.faults.reach('start-container/rootfs-folder-made');
   if (meta.facts.logPath !== undefined) await rt.folders.make(dirname(meta.facts.logPath), 0o755);
   await rt.faults.reach('start-container/folders-made');
-  await rt.snapshots.mount(op, id, rootfs);
+  await withLimit(op, rt.clock, PREPARE_TIMEOUT_MS, `mounting the root file system of container ${id}`, (limited) =>
+    rt.snapshots.mount(limited, id, rootfs),
+  );
   await rt.faults.reach('start-container/rootfs-mounted');
   const { request, user } = await rt.specs.task(op, meta, sandbox);
   const task = await rt.tasks.create(op, request);
@@ -156,9 +161,11 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   await rt.faults.reach('start-container/release-recorded');
   const startedAtWallMs = rt.clock.wallMs();
   try {
-    const starting = rt.tasks.start(op, task);
-    rt.faults.pass('start-container/command-starting');
-    await starting;
+    await withLimit(op, rt.clock, RELEASE_TIMEOUT_MS, `starting container ${id}`, (limited) => {
+      const starting = rt.tasks.start(limited, task);
+      rt.faults.pass('start-container/command-starting');
+      return starting;
+    });
   } catch (error) {
     // Started and over before the runtime could look at it: the exit that was told is the command's.
     if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;

@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { GantryError, internal, messageOf, withContext } from '../../lib/errors.ts';
+import { waitingFor } from '../../lib/waits.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import { bundleFiles, socketName } from './bundle-files.ts';
 import { spawnConmon, type ConmonProcess, type SyncMessage } from './conmon.ts';
@@ -36,7 +37,8 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
     await context.faults.reach('make-task/monitor-moved');
     monitor.release();
     await context.faults.reach('make-task/monitor-released');
-    const message = await monitor.nextMessage(op);
+    const spawned = monitor;
+    const message = await waitingFor(op, `${context.runtime.name} create`, () => spawned.nextMessage(op));
     const pid = await createdPid(context, request, monitor, message);
     await context.faults.reach('make-task/created');
     await raceSignal(monitor.exited, op.signal);

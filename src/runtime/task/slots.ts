@@ -1,21 +1,40 @@
 import { raceSignal, type Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import { waitingFor } from '../../lib/waits.ts';
+
+export interface SlotsOptions {
+  readonly clock: Clock;
+  /** Whoever takes longer goes on without its slot: what hangs uses no processor, and must keep nobody else waiting. */
+  readonly holdMs: number;
+}
 
 /** Lets a few at a time through, in the order of arrival. */
 export class Slots {
+  readonly #clock: Clock;
+  readonly #holdMs: number;
   #free: number;
   readonly #waiting: ((turn: undefined) => void)[] = [];
 
-  constructor(count: number) {
+  constructor(count: number, { clock, holdMs }: SlotsOptions) {
     this.#free = count;
+    this.#clock = clock;
+    this.#holdMs = holdMs;
   }
 
   /** Runs `fn` when a slot is free. Rejects with the signal's reason when that fires while waiting. */
   async run<T>(op: Op, fn: () => Promise<T>): Promise<T> {
-    await this.#take(op);
+    await waitingFor(op, 'its turn among those that are made at the same time', () => this.#take(op));
+    let held = true;
+    const giveBack = (): void => {
+      if (held) this.#give();
+      held = false;
+    };
+    const timer = this.#clock.after(this.#holdMs, giveBack);
     try {
       return await fn();
     } finally {
-      this.#give();
+      timer.cancel();
+      giveBack();
     }
   }
 

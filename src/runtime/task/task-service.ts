@@ -1,4 +1,4 @@
-import type { Op } from '../../lib/abort.ts';
+import { withLimit, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { OciState } from '../oci/spec.ts';
@@ -19,6 +19,10 @@ export type { TaskRemains } from './delete-task.ts';
 
 /** More at once gain nothing and stall the event loop: 50 at once took as long as 4 at a time. */
 const CREATES_AT_ONCE = 4;
+/** No create that makes any progress takes as long, on a slow machine either. */
+const CREATE_HOLD_MS = 10_000;
+/** A create takes 20 ms, and minutes on a machine that swaps. Its turn may be long in coming: that counts for nothing here. */
+const CREATE_TIMEOUT_MS = 120_000;
 
 const SIGKILL = 9;
 
@@ -28,11 +32,12 @@ export type Tasks = Pick<TaskService, keyof TaskService>;
 /** A running container: its first process, its monitor, and the OCI runtime that knows both. */
 export class TaskService {
   readonly #context: TaskContext;
-  readonly #creates = new Slots(CREATES_AT_ONCE);
+  readonly #creates: Slots;
 
   /** Throws InvalidArgument for a state folder whose path is too long for the monitors' sockets. */
   constructor(deps: TaskServiceDeps) {
     this.#context = taskContext(deps);
+    this.#creates = new Slots(CREATES_AT_ONCE, { clock: deps.clock, holdMs: CREATE_HOLD_MS });
     const longest = longestStateDir();
     const bytes = Buffer.byteLength(deps.stateDir);
     if (bytes > longest) {
@@ -47,7 +52,11 @@ export class TaskService {
    * or PermissionDenied for a command that cannot be run.
    */
   create(op: Op, request: CreateTaskRequest): Promise<Task> {
-    return this.#creates.run(op, () => createTask(op, this.#context, request));
+    return this.#creates.run(op, () =>
+      withLimit(op, this.#context.clock, CREATE_TIMEOUT_MS, `creating task ${request.id}`, (limited) =>
+        createTask(limited, this.#context, request),
+      ),
+    );
   }
 
   /** Lets the container's own command run. */
