@@ -61,6 +61,7 @@ export const FAULT_POINTS = {
     'command-starting',
     'command-started',
     'started',
+    'outcome-known',
   ],
   'make-task': [
     'config-written',

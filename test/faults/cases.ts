@@ -30,6 +30,9 @@ const FAILURES: Readonly<Record<string, string>> = {
   'undo-start': 'start-container/task-recorded:error',
 };
 
+/** So that what is being written meanwhile has come to the disk when it dies. */
+const LINGERING: Readonly<Record<string, string>> = { 'start-container/outcome-known': 'kill-after=300' };
+
 /** Where the daemon before was killed, so that the recovery has what this point is about. */
 const BEFORE: Readonly<Record<string, string>> = {
   'recovery/container-rolled-back': 'create-container/snapshot-made:2',
@@ -132,7 +135,8 @@ function casesOf(point: FaultPoint, time: number): FaultCase[] {
     const more = meanwhile === undefined ? {} : { meanwhile };
     return (['once', 'again'] as const).map((variant) => ({ ...base, ...more, variant, plans }));
   }
-  const plans = [failure === undefined ? step : `${failure},${step}`];
+  const kill = [step, LINGERING[point] ?? []].flat().join(':');
+  const plans = [failure === undefined ? kill : `${failure},${kill}`];
   const stage = STAGES.findIndex((one) => one.test(step));
   return [
     {

@@ -14,8 +14,9 @@ export const ALL_POINTS: readonly FaultPoint[] = Object.entries(FAULT_POINTS).fl
 );
 
 /**
- * What a test wants to happen: `point[:n][:kill|error|delay=ms]`, several with commas between. At the n-th time (default: the
- * first) that the point is reached the process is killed (default), or the step fails, or it takes so long.
+ * What a test wants to happen: `point[:n][:kill|kill-after=ms|error|delay=ms]`, several with commas between. At the n-th time (default: the
+ * first) that the point is reached the process is killed (default, or when it has stood there for so long), or the step fails, or it
+ * takes so long.
  */
 export class PlannedFaults implements FaultPoints {
   readonly #plans: readonly Plan[];
@@ -32,7 +33,10 @@ export class PlannedFaults implements FaultPoints {
     if (action === undefined) return undefined;
     if (action === 'error') return Promise.reject(new GantryError('Unavailable', `planned failure at ${point}`));
     if (action === 'kill') killSelf(point);
-    return new Promise((next) => setTimeout(next, Number(action.slice('delay='.length))));
+    const [what = '', ms] = action.split('=');
+    return new Promise<void>((next) => setTimeout(next, Number(ms))).then(() => {
+      if (what === 'kill-after') killSelf(point);
+    });
   }
 
   pass(point: FaultPoint): void {
@@ -49,7 +53,7 @@ export class PlannedFaults implements FaultPoints {
 
 function parsePlan(text: string): Plan {
   const [, point = '', times = '1', action = 'kill'] =
-    /^([^:]+)(?::(\d+))?(?::(kill|error|delay=\d+))?$/.exec(text) ?? [];
+    /^([^:]+)(?::(\d+))?(?::(kill|error|(?:delay|kill-after)=\d+))?$/.exec(text) ?? [];
   if (!ALL_POINTS.some((known) => known === point)) throw invalidArgument(`${text}: there is no such fault point`);
   return { point, action, left: Number(times) };
 }

@@ -51,6 +51,7 @@ export async function startContainer(
   } finally {
     if (!op.signal.aborted) noteTold(rt, id);
   }
+  await rt.faults.reach('start-container/outcome-known');
   return {};
 }
 
