@@ -4,7 +4,9 @@ import { messageOf } from '../lib/errors.ts';
 import { Lanes } from '../lib/lane.ts';
 import type { Releasers } from '../lib/ledger.ts';
 import { withFaults } from '../lib/release-faults.ts';
+import { noteTold } from './container/start-container.ts';
 import { StopDriver } from './container/stop-driver.ts';
+import { ToldStarts } from './container/told-starts.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, goesFirst, type CleanupEvent } from './events/cleanup-event.ts';
 import { ContainerEvents } from './events/container-events.ts';
@@ -32,6 +34,7 @@ type Made =
   | 'sandboxNames'
   | 'containerNames'
   | 'answered'
+  | 'toldStarts'
   | 'releasers'
   | 'lanes'
   | 'retries'
@@ -77,6 +80,7 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
     sandboxNames: new NameReservations<string>('sandbox'),
     containerNames: new NameReservations<string>('container'),
     answered: new Set(),
+    toldStarts: new ToldStarts(clock, (id) => noteTold(rt, id)),
     releasers: { ...withFaults(releaseTable({ ...parts, lanes }), faults), ...networkReleasers },
     lanes,
     retries: new RetryQueue<CleanupEvent>({
@@ -113,6 +117,7 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
       look.close();
       rt.events.close();
       rt.stops.close();
+      rt.toldStarts.close();
       rt.retries.close();
       sandboxes.close();
       containers.close();

@@ -13,6 +13,7 @@ import type { ExitMonitors } from './events/exit-monitors.ts';
 import type { SingleFlight } from './events/single-flight.ts';
 import type { RetryQueue } from './events/retry-queue.ts';
 import type { StopDriver } from './container/stop-driver.ts';
+import type { ToldStarts } from './container/told-starts.ts';
 import type { Specs } from './container/spec-builder.ts';
 import type {
   CgroupTree,
@@ -58,6 +59,7 @@ export interface RuntimeContext {
   readonly containerNames: NameReservations<string>;
   /** Ids whose maker has been answered: a repeated call is a new one then. */
   readonly answered: Set<string>;
+  readonly toldStarts: ToldStarts;
 
   readonly ledger: Ledger;
   readonly releasers: Releasers;

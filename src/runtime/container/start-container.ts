@@ -49,20 +49,20 @@ export async function startContainer(
   try {
     await raceSignal(started, op.signal);
   } finally {
-    if (!op.signal.aborted) noteTold(rt, id);
+    if (!op.signal.aborted) rt.toldStarts.add(id);
   }
   await rt.faults.reach('start-container/outcome-known');
   return {};
 }
 
-/** The answer does not wait for the disk. */
-function noteTold(rt: RuntimeContext, id: string): void {
-  rt.containers.publishFirst(id, (status) => transition(status, { kind: 'start-told' }));
+/** For the next daemon. The answer does not wait for the disk, but the note for the answer. */
+export function noteTold({ containers }: Pick<RuntimeContext, 'containers'>, id: string): void {
+  containers.publishFirst(id, (status) => transition(status, { kind: 'start-told' }));
 }
 
 async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const { meta, status } = rt.containers.must(id);
-  if (outcomeUntold(id, status) === 'started') return;
+  if (!rt.toldStarts.has(id) && outcomeUntold(id, status) === 'started') return;
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
   const sandbox = sandboxFor(rt, meta);
