@@ -7,6 +7,7 @@ import type { LayerDirectory } from './snapshot/layer-directory.ts';
 export function layerStore(layers: LayerDirectory): LayerStore {
   return {
     has: (diffId) => layers.has(diffId),
+    measure: (diffId) => layers.measure(diffId),
     list: () => layers.list(),
     unpack: (op, { diffId, source, onProgress }) =>
       layers.unpack(op, { diffId, source, ...(onProgress === undefined ? {} : { onProgress }) }),

@@ -17,6 +17,11 @@ export class FakeLayerStore implements LayerStore {
     return this.layers.has(diffId);
   }
 
+  measure(diffId: string): { sizeBytes: number; inodes: number } | undefined {
+    const layer = this.layers.get(diffId);
+    return layer === undefined ? undefined : { sizeBytes: layer.sizeBytes, inodes: layer.inodes ?? 0 };
+  }
+
   list(): Iterable<string> {
     return this.layers.keys();
   }

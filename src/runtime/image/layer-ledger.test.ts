@@ -11,6 +11,15 @@ const DISK: Database = {
   close: () => Promise.resolve(),
 };
 
+test('a layer of a plain blob, which needs no note to be known, has its size as well', async () => {
+  const store = new FakeLayerStore();
+  const diffId = digestOf('files');
+  const ledger = await LayerLedger.open(DISK, store);
+  store.layers.set(diffId, { diffId, sizeBytes: 4096, inodes: 7 });
+  assert.equal(ledger.sizeOf(diffId), 4096);
+  assert.deepEqual(ledger.totals(), { sizeBytes: 4096, inodes: 7 });
+});
+
 test('a layer that a killed daemon unpacked and did not note has its size when it is met again', async () => {
   const store = new FakeLayerStore();
   const diffId = digestOf('files');

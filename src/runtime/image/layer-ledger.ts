@@ -74,16 +74,17 @@ export class LayerLedger {
   }
 
   sizeOf(diffId: string): number {
-    return this.#layers.get(diffId)?.sizeBytes ?? 0;
+    return this.#measure(diffId)?.sizeBytes ?? 0;
   }
 
   /** Of all layers, those of no image included: they take their space all the same. */
   totals(): { sizeBytes: number; inodes: number } {
     let sizeBytes = 0;
     let inodes = 0;
-    for (const layer of this.#layers.values()) {
-      sizeBytes += layer.sizeBytes;
-      inodes += layer.inodes;
+    for (const diffId of this.#candidates()) {
+      const layer = this.#measure(diffId);
+      sizeBytes += layer?.sizeBytes ?? 0;
+      inodes += layer?.inodes ?? 0;
     }
     return { sizeBytes, inodes };
   }
@@ -102,14 +103,9 @@ export class LayerLedger {
     this.#blobs.set(blob, layer.diffId);
   }
 
-  /** Another blob was seen to be the same layer. */
+  /** A blob was seen to be a layer that is there: of another blob, or unpacked by a daemon that was killed before it noted so. */
   async remember(blob: Digest, diffId: Digest): Promise<void> {
-    await this.#db.write(
-      { sql: 'INSERT OR IGNORE INTO unpacked_layers (diff_id, size_bytes, inodes) VALUES (?, 0, 0)', params: [diffId] },
-      blobStatement(blob, diffId),
-    );
-    if (!this.#layers.has(diffId)) this.#layers.set(diffId, { diffId, sizeBytes: 0, inodes: 0 });
-    this.#blobs.set(blob, diffId);
+    await this.add(blob, { diffId, ...(this.#store.measure(diffId) ?? { sizeBytes: 0, inodes: 0 }) });
   }
 
   /** Keeps layers from being removed until the pin is disposed of. */
@@ -165,6 +161,11 @@ export class LayerLedger {
   unused(isReferenced: (diffId: string) => boolean): string[] {
     if (this.#holds > 0) return [];
     return [...this.#candidates()].filter((diffId) => !this.#isWanted(diffId, isReferenced));
+  }
+
+  /** A daemon that was killed may have unpacked a layer and not noted it: the store knows it all the same. */
+  #measure(diffId: string): Omit<LayerEntry, 'diffId'> | undefined {
+    return this.#store.measure(diffId) ?? this.#layers.get(diffId);
   }
 
   #candidates(): Set<string> {

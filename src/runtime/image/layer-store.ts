@@ -29,6 +29,8 @@ export interface UnpackRequest {
 export interface LayerStore {
   /** Whether the layer is there whole. Answers from memory. */
   has(diffId: string): boolean;
+  /** What a layer that is there takes, as it was counted when it was unpacked. From memory; undefined for one that is not there. */
+  measure(diffId: string): { readonly sizeBytes: number; readonly inodes: number } | undefined;
   /** Every layer that is there whole. From memory; lets layers that no image refers to be found after a crash. */
   list?(): Iterable<string>;
   /**

@@ -103,6 +103,12 @@ export class LayerDirectory {
     return [...this.#layers.keys()].filter((diffId) => !this.#unwanted.has(diffId));
   }
 
+  /** What the layer takes, as it was counted when it was unpacked. Undefined for one that is not there. */
+  measure(diffId: string): Omit<LayerResult, 'diffId'> | undefined {
+    const marker = this.#layers.get(diffId);
+    return marker === undefined ? undefined : { sizeBytes: marker.bytes, inodes: marker.entries };
+  }
+
   /** @throws NotFound */
   marker(diffId: string): LayerMarker {
     const marker = this.#layers.get(diffId);
