@@ -1,8 +1,10 @@
+import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeBusyboxRootfs } from '../../scripts/busybox-rootfs.ts';
 import { messageOf } from '../../src/lib/errors.ts';
+import { execFile } from '../../src/lib/exec.ts';
 import { IMAGE, op, openRuntime } from '../integration/runtime/runtime-fixture.ts';
 import type { Image } from '../support/images.ts';
 import { LeakCheck } from '../support/leak-check.ts';
@@ -99,6 +101,7 @@ export class FaultRoom implements AsyncDisposable {
       await this.#daemon.ask(({ runtime }) => runtime.version(op, { version: '' }));
       try {
         await this.#leaks?.assertNone({ settleMs: 0 });
+        await assertPlainNetwork();
         return;
       } catch (error) {
         if (performance.now() > endMs) throw error;
@@ -121,6 +124,15 @@ export class FaultRoom implements AsyncDisposable {
       case undefined:
     }
   }
+}
+
+/** What the first pod switches on or makes and the last one takes back, of the namespace that is the room's alone. */
+async function assertPlainNetwork(): Promise<void> {
+  const forwarding = (await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8')).trim();
+  const tables = await Promise.all(['nat', 'filter'].map((table) => execFile(op, 'iptables', ['-t', table, '-S'])));
+  const lines = tables.flatMap(({ stdout }) => stdout.split('\n'));
+  const left = lines.filter((line) => line !== '' && !line.startsWith('-P '));
+  assert.deepEqual({ forwarding, left }, { forwarding: '0', left: [] });
 }
 
 async function importBusybox(root: TempRoot): Promise<void> {
