@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { ALL_CASES } from '../../faults/cases.ts';
+import { ALL_CASES, ALL_STEPS } from '../../faults/cases.ts';
 import { judge, livesOf, plansOf } from '../../faults/lives.ts';
 import { ALL_POINTS, PlannedFaults } from '../../faults/planned-faults.ts';
 
 const source = new URL('../../../src/', import.meta.url).pathname;
+const DOCUMENT = new URL('../../../docs/faults.md', import.meta.url).pathname;
 
 async function sourceText(): Promise<string> {
   const names = await readdir(source, { recursive: true });
@@ -29,6 +30,21 @@ test('the sources come to every point that has a name, and each is killed at, al
   for (const variant of ['once', 'again'] as const) {
     const killedAt = ALL_CASES.filter((one) => one.variant === variant).map(({ point }) => point);
     assert.deepEqual([...new Set(killedAt)].sort(), [...ALL_POINTS].sort());
+  }
+});
+
+test('the table that is kept has every step, with both outcomes, and none has failed', async () => {
+  const rows = (await readFile(DOCUMENT, 'utf8')).split('\n').flatMap((line) => {
+    const [, step = '', once = '', again = ''] = line.split('|').map((cell) => cell.trim());
+    return /^[a-z-]+\/[a-z-]+(:\d)?$/.test(step) ? [{ step, once, again }] : [];
+  });
+  assert.deepEqual(
+    rows.map(({ step }) => step),
+    ALL_STEPS,
+  );
+  for (const { step, once, again } of rows) {
+    assert.match(once, /^right, nothing left/, step);
+    assert.match(again, /^right, nothing left/, step);
   }
 });
 
