@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
 import { detached, raceSignal, withLimit, type Op } from '../../lib/abort.ts';
-import { failedPrecondition, GantryError, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import { failedPrecondition, GantryError, kindOf, messageOf, notFound, type ErrorKind } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
@@ -21,6 +21,8 @@ const START_TIMEOUT_MS = 1_800_000;
 const PREPARE_TIMEOUT_MS = 60_000;
 const RELEASE_TIMEOUT_MS = 60_000;
 const UNDO_TIMEOUT_MS = 60_000;
+/** Failures of the asking, not of the start. */
+const COME_BACK: readonly ErrorKind[] = ['Unavailable', 'DeadlineExceeded', 'Canceled', 'Aborted'];
 
 /**
  * Makes the container's process and lets it run; returns when it is RUNNING, or has already ended. A start that fails leaves
@@ -48,8 +50,11 @@ export async function startContainer(
   );
   try {
     await raceSignal(started, op.signal);
-  } finally {
-    if (!op.signal.aborted) rt.toldStarts.add(id);
+    rt.toldStarts.add(id);
+  } catch (error) {
+    // Who is told to come back later has not been told what became of it.
+    if (!op.signal.aborted && !COME_BACK.includes(kindOf(error))) rt.toldStarts.add(id);
+    throw error;
   }
   await rt.faults.reach('start-container/outcome-known');
   return {};

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../../lib/clock.ts';
 
 /** So long an answer may be on its way to the caller. On a machine that swaps it is; a kill then costs one more telling. */
-const ANSWER_MS = 1_000;
+const ANSWER_MS = 10_000;
 
 /**
  * Starts whose outcome has been told a moment ago. That is noted on disk only when the answer has surely left: a daemon that is killed
