@@ -59,13 +59,7 @@ export async function withDeadline<T>(
   what: string,
   fn: (op: Op) => Promise<T>,
 ): Promise<T> {
-  using child = childSignal(op.signal, {
-    clock,
-    timeoutMs,
-    what,
-    ...(op.waits === undefined ? {} : { waits: op.waits }),
-  });
-  return await raceSignal(fn({ ...op, signal: child.signal }), child.signal);
+  return await withLimit(op, clock, timeoutMs, what, (limited) => raceSignal(fn(limited), limited.signal));
 }
 
 /**

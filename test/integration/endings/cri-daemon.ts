@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   ContainerState,
@@ -11,10 +9,9 @@ import {
 import { inspectorOf } from '../../../src/cri/inspector/inspector-service.ts';
 import type { Inspector } from '../../../src/cri/inspector/inspector.ts';
 import type { RuntimeService } from '../../../src/cri/services.ts';
-import { makeBusyboxRootfs } from '../../../scripts/busybox-rootfs.ts';
 import { TempRoot } from '../../support/temp-root.ts';
 import { DaemonProcess, type DaemonOptions } from '../runtime/daemon-process.ts';
-import { IMAGE, op, openRuntime } from '../runtime/runtime-fixture.ts';
+import { op, openWithImage } from '../runtime/runtime-fixture.ts';
 
 const PATIENCE_MS = 300_000;
 
@@ -34,12 +31,7 @@ export class CriDaemon implements AsyncDisposable {
     const root = await TempRoot.make();
     try {
       const options = await optionsFor(root);
-      const opened = await openRuntime(root, options);
-      const rootfs = join(root.dir, 'rootfs');
-      await mkdir(rootfs);
-      await makeBusyboxRootfs(rootfs);
-      await opened.runtime.images.import(op, { kind: 'rootfs', path: rootfs, name: IMAGE });
-      await opened.close();
+      await (await openWithImage(root, options)).close();
       const daemon = new DaemonProcess(root, options);
       await daemon.start();
       return new CriDaemon(root, daemon);

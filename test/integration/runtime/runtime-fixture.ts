@@ -77,6 +77,16 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
   };
 }
 
+/** For the first time on a root: with {@link IMAGE} in its store. */
+export async function openWithImage(root: TempRoot, options: OpenOptions): Promise<Opened> {
+  const opened = await openRuntime(root, options);
+  const rootfs = join(root.dir, 'rootfs');
+  await mkdir(rootfs);
+  await makeBusyboxRootfs(rootfs);
+  await opened.runtime.images.import(op, { kind: 'rootfs', path: rootfs, name: IMAGE });
+  return opened;
+}
+
 /** A runtime of its own in a folder of its own, with a busybox image. */
 export class RuntimeFixture implements AsyncDisposable {
   readonly root: TempRoot;
@@ -95,11 +105,7 @@ export class RuntimeFixture implements AsyncDisposable {
     const root = await TempRoot.make();
     try {
       const options = await optionsFor(root);
-      const opened = await openRuntime(root, options);
-      const rootfs = join(root.dir, 'rootfs');
-      await mkdir(rootfs);
-      await makeBusyboxRootfs(rootfs);
-      await opened.runtime.images.import(op, { kind: 'rootfs', path: rootfs, name: IMAGE });
+      const opened = await openWithImage(root, options);
       await opened.runtime.recovered;
       return new RuntimeFixture(root, options, opened);
     } catch (error) {
