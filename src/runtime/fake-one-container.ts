@@ -17,23 +17,14 @@ import { newSandboxStatus, transition as sandboxTransition } from './sandbox/sta
 import { CONTAINER_CODEC } from './store/container-record.ts';
 import { RecordStore } from './store/record-store.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
+import { FAKE_TASK } from './task/fake-task.ts';
 import type { Task } from './task/task.ts';
 
 export const BOOT = 'this-boot';
 export const ID = 'c'.repeat(64);
 export const SANDBOX = 'd'.repeat(64);
 
-export const TASK: Task = {
-  id: ID,
-  pid: 100,
-  startTimeTicks: 5,
-  conmonPid: 99,
-  conmonStartTimeTicks: 4,
-  bundleDir: '/b',
-  cgroupPath: '/g',
-  terminal: false,
-  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
-};
+export const TASK: Task = { ...FAKE_TASK, id: ID };
 
 const RUNNING: readonly ContainerEvent[] = [
   { kind: 'created' },

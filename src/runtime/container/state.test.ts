@@ -3,21 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { isKind } from '../../lib/errors.ts';
 import type { ExitStatus } from '../task/exit-status.ts';
-import type { Task } from '../task/task.ts';
+import { FAKE_TASK as task } from '../task/fake-task.ts';
 import { canStart, mayHaveProcess, newContainerStatus, taskOf, transition } from './state.ts';
 import type { ContainerEvent, ContainerStatus } from './state.ts';
 
-const task: Task = {
-  id: 'c',
-  pid: 100,
-  startTimeTicks: 5,
-  conmonPid: 99,
-  conmonStartTimeTicks: 4,
-  bundleDir: '/b',
-  cgroupPath: '/g',
-  terminal: false,
-  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
-};
 const user = { uid: 0, gid: 0, additionalGids: [] };
 const stop = { deadlineBoottimeMs: 1, bootId: 'b', signal: 15, reason: 'r', requestedAtWallMs: 1, kills: 0 };
 const ended = (code: number, finishedAtWallMs = 50): ExitStatus => ({ kind: 'exited', code, finishedAtWallMs });

@@ -4,21 +4,10 @@ import fc from 'fast-check';
 import { newContainerStatus, transition, type ContainerEvent, type ContainerStatus } from '../container/state.ts';
 import { newSandboxStatus, transition as sandboxTransition, type SandboxEvent } from '../sandbox/state.ts';
 import type { ExitStatus } from '../task/exit-status.ts';
-import type { Task } from '../task/task.ts';
+import { FAKE_TASK as task } from '../task/fake-task.ts';
 import { lifeEvents, lifeOfContainer, lifeOfSandbox, type Life, type LifeEvent } from './life-events.ts';
 
 const SEED = 20_261_121;
-const task: Task = {
-  id: 'c',
-  pid: 100,
-  startTimeTicks: 5,
-  conmonPid: 99,
-  conmonStartTimeTicks: 4,
-  bundleDir: '/b',
-  cgroupPath: '/g',
-  terminal: false,
-  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
-};
 const user = { uid: 0, gid: 0, additionalGids: [] };
 const exit: ExitStatus = { kind: 'exited', code: 7, finishedAtWallMs: 50 };
 const unknownExit: ExitStatus = { kind: 'unknown', reason: 'nobody can tell', finishedAtWallMs: 50 };

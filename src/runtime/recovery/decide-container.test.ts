@@ -2,20 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { newContainerStatus, transition, type ContainerEvent, type ContainerStatus } from '../container/state.ts';
-import type { Task } from '../task/task.ts';
+import { FAKE_TASK as task } from '../task/fake-task.ts';
 import { decideContainer, type ContainerFound } from './decide-container.ts';
 
-const task: Task = {
-  id: 'c',
-  pid: 100,
-  startTimeTicks: 5,
-  conmonPid: 99,
-  conmonStartTimeTicks: 4,
-  bundleDir: '/b',
-  cgroupPath: '/g',
-  terminal: false,
-  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/r' },
-};
 const STEPS: readonly ContainerEvent[] = [
   { kind: 'created' },
   { kind: 'start-intended', intent: { phase: 'preparing', bootId: 'b', sinceWallMs: 10 } },
