@@ -28,8 +28,15 @@ export interface RetryQueueDeps<Event> {
   handle(op: Op, id: string, event: Event): Promise<void>;
 }
 
+interface Item<Event> {
+  readonly event: Event;
+  /** When it was told, in order. */
+  readonly arrival: number;
+}
+
 interface Waiting<Event> {
-  events: Event[];
+  /** In the order in which they are tried. */
+  items: Item<Event>[];
   readonly sinceWallMs: number;
   attempts: number;
   lastError: string;
@@ -41,13 +48,14 @@ interface Waiting<Event> {
 
 /**
  * Work that failed and is tried again: 1 s, doubling to 5 min, in order per id; ids do not wait for one another. When an id
- * falls due its whole queue is taken; the first failure puts that event and those behind it back in front of whatever came
- * meanwhile: merged, never overwritten (BEHAVIOUR.md 25, 26, T7).
+ * falls due its whole queue is taken; the first failure puts that event and those behind it back among whatever came
+ * meanwhile: merged, never overwritten (BEHAVIOUR.md 25, 26, T7). The order is that of arrival, whichever failed first.
  */
 export class RetryQueue<Event> {
   readonly #deps: RetryQueueDeps<Event>;
   readonly #waiting = new Map<string, Waiting<Event>>();
   readonly #closing = new AbortController();
+  #arrivals = 0;
 
   constructor(deps: RetryQueueDeps<Event>) {
     this.#deps = deps;
@@ -62,34 +70,39 @@ export class RetryQueue<Event> {
    * a failure goes into back-off. Resolves with whether the event is done.
    */
   async attempt(id: string, event: Event): Promise<boolean> {
+    const item = this.#arrived(event);
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) {
-      this.#append(waiting, event);
+      this.#place(waiting, item);
       return false;
     }
     try {
       await this.#try(id, event);
       return true;
     } catch (error) {
-      this.fail(id, event, error);
+      this.#fail(id, item, error);
       return false;
     }
   }
 
   /** Puts an event whose attempt failed into back-off. */
   fail(id: string, event: Event, error: unknown): void {
+    this.#fail(id, this.#arrived(event), error);
+  }
+
+  #fail(id: string, item: Item<Event>, error: unknown): void {
     if (this.#closing.signal.aborted) return;
     const message = messageOf(error);
-    this.#deps.log.warn({ id, event: this.#deps.nameOf(event), error: message }, 'failed, will be tried again');
+    this.#deps.log.warn({ id, event: this.#deps.nameOf(item.event), error: message }, 'failed, will be tried again');
     const waiting = this.#waiting.get(id);
     if (waiting !== undefined) {
       waiting.lastError = message;
       waiting.failures++;
-      this.#append(waiting, event);
+      this.#place(waiting, item);
       return;
     }
     const fresh: Waiting<Event> = {
-      events: [event],
+      items: [item],
       sinceWallMs: this.#deps.clock.wallMs(),
       attempts: 1,
       lastError: message,
@@ -108,7 +121,7 @@ export class RetryQueue<Event> {
   view(): RetryView[] {
     return [...this.#waiting].map(([id, waiting]) => ({
       id,
-      events: waiting.events.map((event) => this.#deps.nameOf(event)),
+      events: waiting.items.map(({ event }) => this.#deps.nameOf(event)),
       sinceWallMs: waiting.sinceWallMs,
       attempts: waiting.attempts,
       lastError: waiting.lastError,
@@ -125,11 +138,26 @@ export class RetryQueue<Event> {
     for (const id of [...this.#waiting.keys()]) this.forget(id);
   }
 
-  #append(waiting: Waiting<Event>, event: Event): void {
-    const name = this.#deps.nameOf(event);
-    if (waiting.events.some((present) => this.#deps.nameOf(present) === name)) return;
-    if (this.#deps.goesFirst?.(event) === true) waiting.events.unshift(event);
-    else waiting.events.push(event);
+  #arrived(event: Event): Item<Event> {
+    return { event, arrival: this.#arrivals++ };
+  }
+
+  #place(waiting: Waiting<Event>, item: Item<Event>): void {
+    const { items } = waiting;
+    const name = this.#deps.nameOf(item.event);
+    const same = items.findIndex(({ event }) => this.#deps.nameOf(event) === name);
+    if (same !== -1) {
+      if (!this.#isBefore(item, items[same])) return;
+      items.splice(same, 1);
+    }
+    const behind = items.findIndex((other) => this.#isBefore(item, other));
+    items.splice(behind === -1 ? items.length : behind, 0, item);
+  }
+
+  #isBefore(one: Item<Event>, other: Item<Event> | undefined): boolean {
+    if (other === undefined) return false;
+    const [oneFirst, otherFirst] = [one, other].map(({ event }) => this.#deps.goesFirst?.(event) === true);
+    return oneFirst === otherFirst ? one.arrival < other.arrival : oneFirst === true;
   }
 
   #arm(id: string, waiting: Waiting<Event>): void {
@@ -143,20 +171,23 @@ export class RetryQueue<Event> {
   async #run(id: string, waiting: Waiting<Event>): Promise<void> {
     delete waiting.due;
     const failuresBefore = waiting.failures;
-    const taken = waiting.events;
-    waiting.events = [];
-    for (const [index, event] of taken.entries()) {
+    const taken = waiting.items;
+    waiting.items = [];
+    for (const [index, item] of taken.entries()) {
+      // What failed meanwhile and has its place before this one: this one waits behind it.
+      if (this.#isBefore(waiting.items[0] ?? item, item)) {
+        this.#putBack(waiting, taken.slice(index));
+        break;
+      }
       try {
-        await this.#try(id, event);
+        await this.#try(id, item.event);
       } catch (error) {
         if (this.#waiting.get(id) !== waiting) return;
-        const arrived = waiting.events;
-        waiting.events = taken.slice(index);
-        for (const later of arrived) this.#append(waiting, later);
+        this.#putBack(waiting, taken.slice(index));
         waiting.attempts++;
         waiting.lastError = messageOf(error);
         this.#deps.log.warn(
-          { id, event: this.#deps.nameOf(event), attempts: waiting.attempts, error: waiting.lastError },
+          { id, event: this.#deps.nameOf(item.event), attempts: waiting.attempts, error: waiting.lastError },
           'failed again',
         );
         this.#arm(id, waiting);
@@ -169,13 +200,17 @@ export class RetryQueue<Event> {
       this.#arm(id, waiting);
       return;
     }
-    if (waiting.events.length > 0) {
+    if (waiting.items.length > 0) {
       // Came while the last of the others was handled: their turn is now, and the back-off starts anew.
       waiting.attempts = 0;
       await this.#run(id, waiting);
       return;
     }
     this.#waiting.delete(id);
+  }
+
+  #putBack(waiting: Waiting<Event>, left: readonly Item<Event>[]): void {
+    for (const item of left) this.#place(waiting, item);
   }
 
   async #try(id: string, event: Event): Promise<void> {
