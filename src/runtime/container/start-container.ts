@@ -1,7 +1,15 @@
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
 import { detached, raceSignal, withLimit, type Op } from '../../lib/abort.ts';
-import { failedPrecondition, GantryError, kindOf, messageOf, notFound, type ErrorKind } from '../../lib/errors.ts';
+import {
+  failedPrecondition,
+  GantryError,
+  kindOf,
+  messageOf,
+  notFound,
+  unavailable,
+  type ErrorKind,
+} from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
@@ -32,7 +40,7 @@ const COME_BACK: readonly ErrorKind[] = ['Unavailable', 'DeadlineExceeded', 'Can
  * told is kept in the record: the next call for the container, of this daemon or a later one, gets the outcome of the first, also when
  * the container has ended since. Once it has been told, another start is a mistake. In doubt, after a kill between the answer and the note
  * of it, the outcome is told twice.
- * Throws NotFound, FailedPrecondition (not CREATED, or its sandbox is not READY).
+ * Throws NotFound, FailedPrecondition (not CREATED, or its sandbox is not READY), Unavailable (an earlier start is still looked at).
  */
 export async function startContainer(
   op: Op,
@@ -68,6 +76,12 @@ export function noteTold({ containers }: Pick<RuntimeContext, 'containers'>, id:
 async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const { meta, status } = rt.containers.must(id);
   if (!rt.toldStarts.has(id) && outcomeUntold(id, status) === 'started') return;
+  // No start of this process: it would have come to its end before our turn in the lane.
+  if (status.state.kind === 'created' && status.start !== undefined) {
+    throw unavailable(
+      `container ${id}: whether its start was carried out before gantryd was restarted is not known yet`,
+    );
+  }
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
   const sandbox = sandboxFor(rt, meta);

@@ -1,4 +1,4 @@
-import type { Op } from '../../lib/abort.ts';
+import { withLimit, type Op } from '../../lib/abort.ts';
 import { messageOf, unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
@@ -15,6 +15,9 @@ import { decideContainer, isOfBoot, type ContainerFound } from './decide-contain
 
 /** Linux reports start times in ticks of 1/100 s to user space, on every architecture. */
 const TICK_MS = 10;
+
+/** For the OCI runtime's word. A stop that is asked for meanwhile waits no longer than that for its turn. */
+const STATE_TIMEOUT_MS = 10_000;
 
 /**
  * So long a container whose start was cut short stays CREATED, for a caller that repeats its call. kubelet does not, and takes
@@ -38,6 +41,8 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       await rt.faults.reach('recovery/container-rolled-back');
       return;
     case 'undo-start':
+      // What is taken away now is nobody's exit.
+      rt.exits.letGo(id);
       // Killed halfway we would find a start that was released and no process, which looks as if the command had run.
       await durably(rt, id, (status) => transition(status, { kind: 'start-undoing' }));
       await rt.faults.reach('recovery/start-undoing');
@@ -121,8 +126,16 @@ async function look(op: Op, rt: RuntimeContext, { meta, status }: ContainerRecor
   try {
     if (!(await rt.processes.alive(task.pid, task.startTimeTicks))) return { ...base, process: 'gone' };
     const alive = { process: 'alive', processStartedAtWallMs: bootedAtWallMs + task.startTimeTicks * TICK_MS } as const;
-    if (status.start === undefined) return { ...base, ...alive };
-    const state = await rt.tasks.state(op, task);
+    if (status.start?.phase !== 'released') return { ...base, ...alive };
+    // It may run for all we know, and its end must be heard of however long the answer takes: a stop waits for nothing else.
+    armExit(rt, task);
+    const state = await withLimit(
+      op,
+      clock,
+      STATE_TIMEOUT_MS,
+      `asking for the state of container ${meta.id}`,
+      (limited) => rt.tasks.state(limited, task),
+    );
     return { ...base, ...alive, ...(state === undefined ? {} : { runtimeStatus: state.status }) };
   } catch (error) {
     op.log.warn({ containerId: meta.id, error: messageOf(error) }, 'a container could not be looked at');

@@ -132,6 +132,7 @@ test('whether a command ran is asked until it is known: neither undone nor taken
   const { state, start } = one.rt.containers.must(ID).status;
   assert.deepEqual([state, start?.phase], [CREATED, 'released']);
   assert.ok(!one.done.some(([what]) => what === 'release'));
+  assert.ok(isArmed(one), 'its end is heard of meanwhile');
   one.world.ociState = () => Promise.resolve({ status: 'running' });
   await one.clock.advance(400_000);
   assert.equal(stateOf(one), 'running');
