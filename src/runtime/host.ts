@@ -17,6 +17,7 @@ export interface Host {
   readonly monitorCgroup: string;
   readonly probed: ProbedRuntime;
   readonly conmon: string;
+  readonly cp: string;
   readonly catatonit?: string;
   readonly seccomp: SeccompProfiles;
   readonly facts: HostFacts;
@@ -35,6 +36,8 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock):
   if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
   const conmon = await findProgram('conmon');
   if (conmon === undefined) throw failedPrecondition('conmon is not installed: install the package conmon');
+  const cp = await findProgram('cp');
+  if (cp === undefined) throw failedPrecondition('cp is not installed: install the package coreutils');
   const catatonit = await findProgram('catatonit');
   const cgroups = new Cgroups({ clock, host: cgroupHost });
   const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
@@ -52,6 +55,7 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock):
     monitorCgroup,
     probed,
     conmon,
+    cp,
     ...(catatonit === undefined ? {} : { catatonit }),
     seccomp: await SeccompProfiles.load(),
     facts: await gatherHostFacts(cgroupHost),

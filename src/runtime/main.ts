@@ -106,7 +106,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers]) {
     await mkdir(path, { recursive: true, mode: 0o711 });
   }
-  for (const path of [paths.exits, join(settings.state, 'socks'), join(settings.state, 'exec')]) {
+  for (const path of [paths.exits.written, paths.exits.kept, join(settings.state, 'socks'), join(settings.state, 'exec')]) {
     await mkdir(path, { recursive: true, mode: 0o700 });
   }
   await prepareInfraRootfs(paths.infraRootfs);
@@ -177,7 +177,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     runtime: new OciRuntime(probed.runtime),
     conmon: host.conmon,
     monitorCgroup: host.monitorCgroup,
-    exitsDir: paths.exits,
+    cp: host.cp,
+    exits: paths.exits,
     stateDir: settings.state,
   });
   const networks = new PodNetwork({

@@ -86,7 +86,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
       make: (path) => ask('folder', ownerOf(path), undefined, () => void world.folders.add(path)),
       names: (path) =>
         ask('list folder', '', undefined, () =>
-          path === deps.paths.exits ? [...world.exitFiles.keys()] : world.names(path),
+          path === deps.paths.exits.kept ? [...world.exitFiles.keys()] : world.names(path),
         ),
     },
     trees: {

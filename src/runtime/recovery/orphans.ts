@@ -31,10 +31,11 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     const parsed = parseOwner(owner);
     return parsed !== undefined && (parsed.kind === 'network' || !known(parsed.id));
   });
-  const [sandboxes, containers, exits, networks, snapshots] = await Promise.all([
+  const [sandboxes, containers, written, kept, networks, snapshots] = await Promise.all([
     rt.folders.names(rt.paths.sandboxes),
     rt.folders.names(rt.paths.containers),
-    rt.folders.names(rt.paths.exits),
+    rt.folders.names(rt.paths.exits.written),
+    rt.folders.names(rt.paths.exits.kept),
     rt.folders.names(rt.settings.netnsDir),
     snapshotIds(),
   ]);
@@ -44,7 +45,7 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     ...strangers(sandboxes).map((id): Orphan => ({ kind: 'sandbox-folder', id })),
     ...strangers(containers).map((id): Orphan => ({ kind: 'container-folder', id })),
     ...strangers(snapshots).map((id): Orphan => ({ kind: 'snapshot', id })),
-    ...strangers(exits).map((id): Orphan => ({ kind: 'exit-file', id })),
+    ...strangers([...new Set([...written, ...kept])]).map((id): Orphan => ({ kind: 'exit-file', id })),
     ...networks
       .map((name) => join(rt.settings.netnsDir, name))
       .filter((path) => isOurNetns(path, rt.settings.instance) && !owned.has(path))

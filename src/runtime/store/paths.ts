@@ -18,9 +18,9 @@ export class RuntimePaths {
     return join(this.state, 'volatile.db');
   }
 
-  /** Exit files, written by conmon: on disk, because they are the first durable word of an exit. */
-  get exits(): string {
-    return join(this.root, 'exits');
+  /** Exit files: the first word of an exit, which neither a daemon that is away nor a full disk may cost. */
+  get exits(): { readonly written: string; readonly kept: string } {
+    return { written: join(this.state, 'exits'), kept: join(this.root, 'exits') };
   }
 
   get snapshots(): string {

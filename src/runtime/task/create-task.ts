@@ -1,4 +1,5 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { GantryError, internal, messageOf, withContext } from '../../lib/errors.ts';
 import { waitingFor } from '../../lib/waits.ts';
@@ -20,7 +21,8 @@ const UNDO_MS = 60_000;
  */
 export async function createTask(op: Op, context: TaskContext, request: CreateTaskRequest): Promise<Task> {
   const files = bundleFiles(request.bundleDir);
-  await mkdir(context.exitsDir, { recursive: true, mode: 0o700 });
+  for (const folder of [context.exits.written, context.exits.kept])
+    await mkdir(folder, { recursive: true, mode: 0o700 });
   await mkdir(context.socketsDir, { recursive: true, mode: 0o700 });
   await writeFile(files.config, JSON.stringify(request.oci), { mode: 0o600 });
   let monitor: ConmonProcess | undefined;
@@ -73,7 +75,8 @@ function createArguments(context: TaskContext, request: CreateTaskRequest): stri
     ...['--runtime', runtime.path, '--bundle', request.bundleDir],
     ...['--container-pidfile', files.pidFile, '--conmon-pidfile', files.conmonPidFile],
     ...['--log-path', request.logPath === undefined ? 'off' : `k8s-file:${request.logPath}`],
-    ...['--exit-dir', context.exitsDir, '--socket-dir-path', context.socketsDir],
+    ...['--exit-dir', context.exits.written, '--socket-dir-path', context.socketsDir],
+    ...keepExitArguments(context, request.id),
     ...['--log-level', 'error'],
     // An fsync of the log would hold the exit file back, for seconds on a busy disk.
     '--no-sync-log',
@@ -83,6 +86,13 @@ function createArguments(context: TaskContext, request: CreateTaskRequest): stri
     ...(request.stdin ? ['--stdin'] : []),
     ...(request.stdin && !request.stdinOnce ? ['--leave-stdin-open'] : []),
   ];
+}
+
+/** What conmon runs when it ends, whether there is a daemon or not. Its failure is nothing to conmon: a full disk, no container that ran. */
+function keepExitArguments({ cp, exits }: TaskContext, id: string): string[] {
+  // The time of an exit is that of its file.
+  const argv = [cp, '--preserve=timestamps', '--no-target-directory', join(exits.written, id), join(exits.kept, id)];
+  return argv.flatMap((word, index) => [index === 0 ? '--exit-command' : '--exit-command-arg', word]);
 }
 
 async function createdPid(
@@ -136,7 +146,7 @@ async function undo(op: Op, context: TaskContext, request: CreateTaskRequest, er
       ),
     );
     // A monitor whose container was killed says 137: that was never this container's exit.
-    await forgetExitFile(context.exitsDir, request.id);
+    await forgetExitFile(context.exits, request.id);
     return error;
   } catch (failure) {
     op.log.warn({ containerId: request.id, error: messageOf(failure) }, 'a failed create could not be undone');

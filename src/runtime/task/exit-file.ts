@@ -3,10 +3,24 @@ import { join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
 import { parseExitFile, type ExitRecord } from './exit-status.ts';
 
-/** Undefined while there is no whole number in the file: empty and torn files are not there yet. */
-export async function readExitFile(exitsDir: string, id: string): Promise<ExitRecord | undefined> {
+/**
+ * The two folders of exit files. A number that is whole in either is the exit code: an id is never used twice.
+ */
+export interface ExitFolders {
+  /** conmon writes here, and it is watched. In memory: what fills a disk, as a pod's volume may, takes no exit with it. */
+  readonly written: string;
+  /** conmon's exit command copies to here what it has written. On a disk: it outlives a reboot, where there was room for it. */
+  readonly kept: string;
+}
+
+/** Undefined while there is no whole number in a file: empty and torn files are not there yet. */
+export async function readExitFile(folders: ExitFolders, id: string): Promise<ExitRecord | undefined> {
+  return (await readOne(join(folders.written, id))) ?? (await readOne(join(folders.kept, id)));
+}
+
+async function readOne(path: string): Promise<ExitRecord | undefined> {
   try {
-    await using file = await open(join(exitsDir, id), 'r');
+    await using file = await open(path, 'r');
     const { mtimeMs } = await file.stat();
     const code = parseExitFile(await file.readFile('utf8'));
     return code === undefined ? undefined : { code, writtenAtWallMs: mtimeMs };
@@ -16,10 +30,12 @@ export async function readExitFile(exitsDir: string, id: string): Promise<ExitRe
   }
 }
 
-export async function forgetExitFile(exitsDir: string, id: string): Promise<void> {
-  try {
-    await unlink(join(exitsDir, id));
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
+export async function forgetExitFile(folders: ExitFolders, id: string): Promise<void> {
+  for (const folder of [folders.written, folders.kept]) {
+    try {
+      await unlink(join(folder, id));
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+    }
   }
 }

@@ -1,9 +1,9 @@
 import { watch } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
-import { readExitFile } from './exit-file.ts';
+import { readExitFile, type ExitFolders } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
 
-/** What the exit monitor needs of the folder that conmon writes exit files to. */
+/** What the exit monitor needs of the folders that exit files are in. */
 export interface ExitFolder {
   /** Undefined while there is no whole number in the file. */
   read(id: string): Promise<ExitRecord | undefined>;
@@ -18,9 +18,10 @@ export interface ExitFolder {
 
 const MODE = 0o700;
 
-export function exitFolder(path: string): ExitFolder {
+export function exitFolder(folders: ExitFolders): ExitFolder {
+  const path = folders.written;
   return {
-    read: (id) => readExitFile(path, id),
+    read: (id) => readExitFile(folders, id),
     ensure: async () => {
       try {
         await readdir(path);

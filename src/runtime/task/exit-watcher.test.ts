@@ -75,7 +75,7 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
     clock,
     log: silentLog,
     processes,
-    exits: exitFolder(exitsDir),
+    exits: exitFolder({ written: exitsDir, kept: join(exitsDir, 'none') }),
     oomKillCount: () => Promise.resolve(oom.kills),
     onExit: (id, status) => told.push([id, status]),
     onCorrection: (id, status) => corrected.push([id, status]),

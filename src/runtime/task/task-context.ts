@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
 import { SOCKETS_FOLDER } from './bundle-files.ts';
+import type { ExitFolders } from './exit-file.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { TaskCgroups } from './task-cgroups.ts';
 
@@ -14,10 +15,11 @@ export interface TaskServiceDeps {
   readonly runtime: OciRuntime;
   /** Path of conmon. */
   readonly conmon: string;
+  /** Path of `cp`, by which conmon keeps a copy of an exit file on the disk. */
+  readonly cp: string;
   /** Cgroup leaf that the monitors are put in before they start anything; absent: they stay in the daemon's. */
   readonly monitorCgroup?: string;
-  /** Exit files, on a disk that survives a reboot: `<root>/exits`. */
-  readonly exitsDir: string;
+  readonly exits: ExitFolders;
   /** Volatile, and at most 66 bytes long (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
   readonly stateDir: string;
   /** Tells from a boot's life what was killed by us: persisted by the caller if it must outlive this process. */

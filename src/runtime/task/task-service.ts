@@ -104,11 +104,11 @@ export class TaskService {
 
   /** What conmon has left; undefined: nothing, or nothing whole, yet. */
   readExit(id: string): Promise<ExitRecord | undefined> {
-    return readExitFile(this.#context.exitsDir, id);
+    return readExitFile(this.#context.exits, id);
   }
 
   /** For when the exit is durable elsewhere and the container is removed. */
   forgetExit(id: string): Promise<void> {
-    return forgetExitFile(this.#context.exitsDir, id);
+    return forgetExitFile(this.#context.exits, id);
   }
 }

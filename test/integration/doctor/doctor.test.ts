@@ -85,6 +85,7 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     plant('snapshot', id, async () => !(await isThere(snapshot)));
     for (const [kind, path] of [
       ['exit-file', join(root.data, 'exits', id)],
+      ['exit-file', join(root.state, 'exits', id)],
       ['staging', join(root.data, 'image', 'ingest', 'blob-left')],
       ['socket', join(root.state, 'socks', id.slice(0, 32))],
     ] as const) {

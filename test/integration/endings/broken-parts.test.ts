@@ -137,7 +137,7 @@ test('exit file missing or torn after a restart: unknown, and no code is made of
         (text) => text === '137',
         'the exit file',
       );
-      await writeFile(file, torn[index] ?? '');
+      for (const exit of [file, join(f.root.state, 'exits', id)]) await writeFile(exit, torn[index] ?? '');
     }
   });
   for (const id of ids) {

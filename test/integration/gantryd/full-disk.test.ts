@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, statfs, symlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ImageSpec, type RunPodSandboxRequest, type RuntimeCondition } from '../../../src/cri/gen/api.ts';
@@ -42,7 +42,10 @@ describe('a disk that a pod has filled', { skip }, () => {
     await daemon.importImage();
     leaks = await LeakCheck.begin(root.leakRoots());
     await daemon.apply(podOf('other', [{ script: SLEEP }]), '--wait');
-    await daemon.apply(podOf('short', [{ script: 'sleep 30; exit 7' }], { restartPolicy: 'Never' }), '--wait');
+    await daemon.apply(
+      podOf('short', [{ script: 'trap "exit 7" USR1; while :; do sleep 0.2; done' }], { restartPolicy: 'Never' }),
+      '--wait',
+    );
     await daemon.apply(hungryPod, '--wait');
     await eventually(
       () => statfs(root.data),
@@ -102,7 +105,17 @@ describe('a disk that a pod has filled', { skip }, () => {
   test('a start on it finds the containers, whose ends are known', async () => {
     const pids = await daemon.pids('hungry');
     assert.equal(pids.size, 1);
-    await daemon.restart('SIGKILL');
+    const [ending] = (await daemon.pids('short')).values();
+    assert.ok(ending !== undefined);
+    await daemon.restart('SIGKILL', async () => {
+      process.kill(ending, 'SIGUSR1');
+      const gone = (): Promise<boolean> =>
+        access(`/proc/${String(ending)}`).then(
+          () => false,
+          () => true,
+        );
+      await eventually(gone, (is) => is, 'an end while no daemon runs');
+    });
     assert.deepEqual(await daemon.pids('hungry'), pids);
     assert.ok(isReady(await daemon.ready('other')));
     await daemon.podWhen('short', (pod) => pod.status?.phase === 'Failed', 'ended');

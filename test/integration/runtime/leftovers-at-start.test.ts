@@ -50,6 +50,7 @@ test('what is ours and nobody owns goes at the start, what looks like it and is 
   const sandbox = join(root.state, 'sandboxes', id);
   const snapshot = join(root.data, 'snapshots', id);
   const exit = join(root.data, 'exits', id);
+  const exitInMemory = join(root.state, 'exits', id);
   const netns = join(root.netnsDir, `gantry-${root.instance}-${id.slice(0, 16)}`);
   const group = `${root.cgroupParent}/pod${id}`;
   const inner = `${root.cgroupParent}/pod${sandboxId}/${id}`;
@@ -69,7 +70,7 @@ test('what is ours and nobody owns goes at the start, what looks like it and is 
     await run('mount', '-t', 'tmpfs', 'left', join(sandbox, 'shm'));
     await mkdir(join(snapshot, 'upper', 'deep'), { recursive: true });
     await writeFile(join(snapshot, 'upper', 'deep', 'file'), 'x');
-    await writeFile(exit, '0');
+    for (const path of [exit, exitInMemory]) await writeFile(path, '0');
     await pinNetns(netns);
     await cgroups.create(group);
     await cgroups.moveProcess(group, sleeper.pid ?? 0);
@@ -82,7 +83,8 @@ test('what is ours and nobody owns goes at the start, what looks like it and is 
   await f.runtime.recovered;
 
   assert.deepEqual((await ended)[1], 'SIGKILL');
-  for (const path of [bundle, sandbox, snapshot, exit, netns]) assert.equal(await isThere(path), false, path);
+  for (const path of [bundle, sandbox, snapshot, exit, exitInMemory, netns])
+    assert.equal(await isThere(path), false, path);
   for (const path of [group, inner]) assert.equal(await cgroups.exists(path), false, path);
   assert.deepEqual(
     (await readMountinfo()).filter(({ source }) => source === 'left'),

@@ -23,7 +23,8 @@ const service = new TaskService({
   cgroups: linuxTaskCgroups(new Cgroups({ clock: systemClock, host: await detectCgroups() })),
   runtime: new OciRuntime(runtime),
   conmon: '/usr/bin/conmon',
-  exitsDir: join(dir, 'exits'),
+  cp: '/bin/cp',
+  exits: { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') },
   stateDir: dir,
 });
 const task = await service.create(op, request);

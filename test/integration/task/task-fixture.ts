@@ -13,6 +13,7 @@ import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/con
 import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
 import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
 import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
+import type { ExitFolders } from '../../../src/runtime/task/exit-file.ts';
 import { exitFolder } from '../../../src/runtime/task/exit-folder.ts';
 import { ExitWatcher } from '../../../src/runtime/task/exit-watcher.ts';
 import { linuxProcessTable, type ProcessTable } from '../../../src/runtime/task/process-table.ts';
@@ -45,6 +46,7 @@ export class TaskFixture implements AsyncDisposable {
   readonly tasks: Task[] = [];
   readonly runtime: OciRuntime;
   readonly killed = new Set<string>();
+  readonly exitFolders: ExitFolders;
   readonly #pidfds = new PidfdWatcher();
   // The clock's timers keep no process alive.
   readonly #keepAlive = setInterval(() => undefined, 1_000);
@@ -55,6 +57,7 @@ export class TaskFixture implements AsyncDisposable {
     this.cgroup = cgroup;
     this.cgroups = cgroups;
     this.host = host;
+    this.exitFolders = { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') };
     this.processes = linuxProcessTable(this.#pidfds);
     this.runtime = new OciRuntime({ name: 'runc', path: runtimePath, root: join(dir, 'oci') });
     this.service = this.serviceWith(this.runtime.location);
@@ -62,7 +65,7 @@ export class TaskFixture implements AsyncDisposable {
       clock: systemClock,
       log: silentLog,
       processes: this.processes,
-      exits: exitFolder(join(dir, 'exits')),
+      exits: exitFolder(this.exitFolders),
       oomKillCount: (path) => cgroups.oomKillCount(path),
       onExit: (id, status) => this.exits.set(id, [...(this.exits.get(id) ?? []), status]),
       onCorrection: (id, status) => this.corrections.set(id, status),
@@ -94,7 +97,8 @@ export class TaskFixture implements AsyncDisposable {
       runtime: new OciRuntime(runtime),
       conmon: '/usr/bin/conmon',
       monitorCgroup: `${this.cgroup}/monitors`,
-      exitsDir: join(this.dir, 'exits'),
+      cp: '/bin/cp',
+      exits: this.exitFolders,
       stateDir: this.dir,
       onKillSent: (id) => this.killed.add(id),
     });

@@ -18,7 +18,8 @@ export async function findFolders({ paths }: Pick<RuntimeContext, 'paths'>): Pro
   };
   await add('directory', paths.sandboxes);
   await add('bundle', paths.containers);
-  await add('exit-file', paths.exits);
+  await add('exit-file', paths.exits.written);
+  await add('exit-file', paths.exits.kept);
   for (const name of await namesIn(paths.state)) {
     if (name.startsWith('oci-')) await add('oci-state', join(paths.state, name));
   }
