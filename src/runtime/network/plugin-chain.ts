@@ -2,7 +2,7 @@ import type { Op } from '../../lib/abort.ts';
 import { GantryError, internal, joinErrors } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
 import { isObject, type NetworkConfig, type PluginConfig } from './network-config.ts';
-import { pluginError, pluginFailure, saysGone } from './plugin-error.ts';
+import { failureIn, jsonObject, pluginError, saysGone } from './plugin-error.ts';
 import { runPlugin, type PluginCall } from './plugin-runner.ts';
 
 /** Who is connected to what. */
@@ -21,6 +21,8 @@ export interface PluginChain {
   readonly attachment: Attachment;
   readonly faults: FaultPoints;
 }
+
+const LONGEST_QUOTE = 200;
 
 export type CniResult = Readonly<Record<string, unknown>>;
 
@@ -54,7 +56,8 @@ export async function addNetwork(
     await faults.reach('add-network/plug-in-begun');
     const answer = await runPlugin(op, binDirs, call, () => faults.pass('add-network/plug-in-running'));
     await faults.reach('add-network/plug-in-done');
-    if (answer.code !== 0) throw pluginError(plugin.type, 'ADD', pluginFailure(answer));
+    const failure = failureIn(answer);
+    if (failure !== undefined) throw pluginError(plugin.type, 'ADD', failure);
     result = parseResult(plugin.type, answer.stdout);
   }
   if (result === undefined) throw internal(`network ${network.name} has no plug-in`);
@@ -63,7 +66,8 @@ export async function addNetwork(
 
 /**
  * CNI DEL over all plug-ins, last first. One that fails does not keep the others from being asked; then the joined error
- * is thrown. A plug-in that says that all is gone has succeeded (FAILURES.md row 37).
+ * is thrown. A plug-in that says that all is gone has succeeded (FAILURES.md row 37). What it prints beside an exit code of 0 changes
+ * nothing, unless it is an error: whether the addresses are free is for the caller to see.
  */
 export async function deleteNetwork(
   op: Op,
@@ -78,9 +82,9 @@ export async function deleteNetwork(
       await faults.reach('delete-network/plug-in-begun');
       const answer = await runPlugin(op, binDirs, call, () => faults.pass('delete-network/plug-in-running'));
       await faults.reach('delete-network/plug-in-done');
-      if (answer.code === 0) continue;
-      const failure = pluginFailure(answer);
-      if (!saysGone(failure, netns === undefined)) errors.push(pluginError(plugin.type, 'DEL', failure));
+      const failure = failureIn(answer);
+      if (failure === undefined) noteBabble(op, plugin.type, answer.stdout);
+      else if (!saysGone(failure, netns === undefined)) errors.push(pluginError(plugin.type, 'DEL', failure));
     } catch (error) {
       op.signal.throwIfAborted();
       errors.push(error);
@@ -101,15 +105,19 @@ function callOf(
   return { type: plugin.type, command, config, containerId, netns, ifName, args };
 }
 
+function noteBabble(op: Op, plugin: string, stdout: string): void {
+  if (stdout.trim() === '' || jsonObject(stdout) !== undefined) return;
+  op.log.warn(
+    { plugin, stdout: stdout.trim().slice(0, LONGEST_QUOTE) },
+    'a CNI plug-in ended well (DEL) and printed what is no answer',
+  );
+}
+
 function parseResult(type: string, stdout: string): CniResult {
-  try {
-    const value: unknown = JSON.parse(stdout);
-    if (isObject(value)) return value;
-  } catch {
-    // said below
-  }
+  const value = jsonObject(stdout);
+  if (value !== undefined) return value;
   throw new GantryError('Internal', `CNI plug-in ${type} said that it succeeded but gave no result`, {
-    details: { plugin: type, stdout: stdout.slice(0, 200) },
+    details: { plugin: type, stdout: stdout.slice(0, LONGEST_QUOTE) },
   });
 }
 

@@ -16,19 +16,36 @@ const LONGEST_STDERR = 500;
 
 /** In its own words where it has said something in the agreed form; else from what it wrote to stderr. */
 export function pluginFailure({ code, signal, stdout, stderr }: ExecResult): PluginFailure {
-  try {
-    const value: unknown = JSON.parse(stdout);
-    if (isObject(value) && typeof value['msg'] === 'string') {
-      const { msg, details } = value;
-      const withDetails = typeof details === 'string' && details !== '' ? `${msg}: ${details}` : msg;
-      return { code: Number(value['code']), message: withDetails };
-    }
-  } catch {
-    // not in the agreed form
-  }
+  const agreed = agreedError(stdout);
+  if (agreed !== undefined) return agreed;
   const said = (stderr.trim() === '' ? stdout : stderr).trim().slice(-LONGEST_STDERR);
   const how = signal === null ? `exit code ${String(code)}` : `ended by ${signal}`;
   return { code: 0, message: said === '' ? how : `${how}: ${said}` };
+}
+
+/** What went wrong by a plug-in's answer. Some write the agreed error and end with 0 all the same: then they have failed. */
+export function failureIn(answer: ExecResult): PluginFailure | undefined {
+  if (answer.code !== 0) return pluginFailure(answer);
+  const agreed = agreedError(answer.stdout);
+  return agreed !== undefined && Number.isInteger(agreed.code) && agreed.code !== 0 ? agreed : undefined;
+}
+
+function agreedError(stdout: string): PluginFailure | undefined {
+  const value = jsonObject(stdout);
+  if (typeof value?.['msg'] !== 'string') return undefined;
+  const { msg, details } = value;
+  const message = typeof details === 'string' && details !== '' ? `${msg}: ${details}` : msg;
+  return { code: Number(value['code']), message };
+}
+
+/** Every answer of a plug-in is one. Undefined when it is not. */
+export function jsonObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 export function pluginError(type: string, command: string, failure: PluginFailure): GantryError {

@@ -18,7 +18,7 @@ import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type 
 import { addNetwork, addressesOf, deleteNetwork } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { PortClaims } from './port-claims.ts';
-import { giveBack, reservationsIn } from './reservations.ts';
+import { giveBack, mustBeFree, reservationsIn } from './reservations.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
 export type { PortMapping } from './host-ports.ts';
@@ -209,6 +209,8 @@ export class PodNetwork {
     const binDirs = [...new Set([...this.#deps.binDirs, ...plan.binDirs])];
     const chain = { binDirs, network: plan.network, attachment: plan.attachment, faults: this.#faults };
     await deleteNetwork(op, chain, netns, plan.result);
+    const addresses = plan.result === undefined ? [] : addressesOf(plan.result);
+    await mustBeFree(plan.network, addresses, plan.attachment.containerId);
     this.#disconnected.add(plan.attachment.containerId);
     if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
   }

@@ -1,7 +1,8 @@
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errnoOf } from '../../lib/errors.ts';
+import { errnoOf, internal } from '../../lib/errors.ts';
 import { lockFile } from '../../linux/file-lock.ts';
+import { isObject, type NetworkConfig } from './network-config.ts';
 
 /** An address that host-local has given out: a file with the address as its name. */
 export interface Reservation {
@@ -12,6 +13,28 @@ export interface Reservation {
 
 /** An address file; beside them host-local keeps its lock and the last address that it gave. */
 const ADDRESS = /^[0-9a-f.:]+$/;
+
+/** Where host-local keeps a network's addresses unless it is told otherwise. */
+const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
+
+/**
+ * "Done" from a plug-in proves nothing: an address that stays reserved for this id is one less for others, for ever.
+ * Looks where the network has its addresses from host-local. Throws Internal, naming what is left.
+ */
+export async function mustBeFree(network: NetworkConfig, addresses: readonly string[], id: string): Promise<void> {
+  const left = new Set<string>();
+  for (const { ipam } of network.plugins) {
+    if (!isObject(ipam) || ipam['type'] !== 'host-local') continue;
+    const dataDir = typeof ipam['dataDir'] === 'string' ? ipam['dataDir'] : DEFAULT_DATA_DIR;
+    for (const address of addresses.filter((text) => ADDRESS.test(text))) {
+      if ((await reservedFor(join(dataDir, network.name, address))) === id) left.add(address);
+    }
+  }
+  if (left.size === 0) return;
+  throw internal(
+    `network ${network.name} said that DEL succeeded, but ${[...left].join(', ')} is still reserved for ${id}`,
+  );
+}
 
 /** Of one network, by its folder. None when it is not there. */
 export async function reservationsIn(folder: string): Promise<Reservation[]> {

@@ -11,7 +11,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { kindOf, messageOf } from '../../../src/lib/errors.ts';
 import { FakeClock } from '../../../src/lib/fake-clock.ts';
 import { Ledger, LEDGER_SCHEMA } from '../../../src/lib/ledger.ts';
-import { silentLog } from '../../../src/lib/log.ts';
+import { silentLog, type Log } from '../../../src/lib/log.ts';
 import { StoreThread } from '../../../src/lib/store/store-thread.ts';
 import { Namespaces } from '../../../src/linux/namespaces.ts';
 import {
@@ -52,11 +52,11 @@ class Bench {
     this.ledger = await Ledger.open(systemClock, db, db);
   }
 
-  network(options: { defaultNetwork?: boolean; clock?: FakeClock } = {}): PodNetwork {
-    const { clock = systemClock, defaultNetwork = true } = options;
+  network(options: { defaultNetwork?: boolean; clock?: FakeClock; log?: Log } = {}): PodNetwork {
+    const { clock = systemClock, defaultNetwork = true, log = silentLog } = options;
     const { ledger, instance, confDir, ipamDir } = this;
     return new PodNetwork({
-      ...{ clock, log: silentLog, ledger, instance, confDir, ipamDir, defaultNetwork },
+      ...{ clock, log, ledger, instance, confDir, ipamDir, defaultNetwork },
       binDirs: [this.binDir, ...BIN_DIRS],
     });
   }
@@ -333,3 +333,54 @@ test('a DEL that hangs has a limit of its own and survives the caller', needsRoo
   b.plugin('slow', 'exit 0');
   await network.disconnect(op, plan, undefined);
 });
+
+test(
+  'a DEL that exits with 0 is held against what is there: an error that it says, an address that stays',
+  needsRoot,
+  async (t) => {
+    const b = await bench(t);
+    const warned: Record<string, unknown>[] = [];
+    const log: Log = { ...silentLog, warn: (fields) => void warned.push(fields), child: () => log };
+    const network = b.network({ log });
+    const dataDir = join(b.directory, 'addresses');
+    const ipam = { type: 'host-local', dataDir };
+    b.conf('10-net.conflist', { name: 'n', cniVersion: '1.0.0', plugins: [{ type: 'odd', ipam }] });
+    b.plugin('host-local', 'exit 0');
+    const address = join(dataDir, 'n', '10.9.9.9');
+    const makes = `mkdir -p ${join(dataDir, 'n')}; printf '%s\\r\\neth0' $CNI_CONTAINERID > ${address}`;
+    const add = `[ $CNI_COMMAND = ADD ] && { ${makes}; echo '{"cniVersion":"1.0.0","ips":[{"address":"10.9.9.9/24"}]}'; exit 0; }`;
+    b.plugin('odd', add);
+    const pod = await b.pod();
+    const { plan } = await b.connect(network, pod);
+
+    b.plugin('odd', `echo '{"cniVersion":"1.0.0","code":999,"msg":"cannot","details":"no reason"}'; exit 0`);
+    await assert.rejects(network.disconnect(op, plan, pod.netns), /CNI plug-in odd failed \(DEL\): cannot: no reason/);
+
+    b.plugin('odd', 'echo "panic: oh dear"; exit 0');
+    await assert.rejects(network.disconnect(op, plan, pod.netns), (error) => {
+      assert.match(messageOf(error), /said that DEL succeeded, but 10\.9\.9\.9 is still reserved for pod0/);
+      return true;
+    });
+    assert.ok(
+      warned.some(({ plugin, stdout }) => plugin === 'odd' && stdout === 'panic: oh dear'),
+      JSON.stringify(warned),
+    );
+
+    // Given out anew meanwhile: that is nobody's business of ours.
+    writeFileSync(address, 'somebody-else\r\neth0');
+    await network.disconnect(op, plan, pod.netns);
+    assert.equal(readFileSync(address, 'utf8'), 'somebody-else\r\neth0');
+
+    // A result, or nothing at all, is no news.
+    warned.length = 0;
+    for (const said of ['{"cniVersion":"1.0.0"}', '{}', '']) {
+      b.plugin('odd', `echo '${said}'; rm -f ${address}; exit 0`);
+      await network.disconnect(op, plan, pod.netns);
+    }
+    assert.deepEqual(warned, []);
+
+    // What a plug-in says that it could not do is not a result, either.
+    b.plugin('odd', `[ $CNI_COMMAND = ADD ] && echo '{"cniVersion":"1.0.0","code":11,"msg":"later"}'; exit 0`);
+    await assert.rejects(network.connect(op, pod.request, plan), /CNI plug-in odd failed \(ADD\): later/);
+  },
+);

@@ -12,13 +12,15 @@ const root = process.getuid?.() !== 0 && 'needs root';
 let f: RuntimeFixture;
 let leaks: LeakCheck;
 
-/** A CNI plug-in that does what a file says: `ok`, `fail`, or any number of seconds. */
+/** A CNI plug-in that does what a file says: `ok`, `fail`, `lie` (an error, and exit code 0), `babble`, or any number of seconds. */
 const PLUGIN = `#!/bin/sh
 dir=$(dirname "$0")
 echo "$CNI_COMMAND $CNI_CONTAINERID" >> "$dir/calls"
 mode=$(cat "$dir/$CNI_COMMAND" 2>/dev/null || echo ok)
 case $mode in
   ok) ;;
+  lie) echo '{"cniVersion":"1.0.0","code":11,"msg":"told to lie"}'; exit 0 ;;
+  babble) echo 'no word of this is JSON'; exit 0 ;;
   fail) echo '{"cniVersion":"1.0.0","code":11,"msg":"told to fail"}'; exit 1 ;;
   *) exec sleep "$mode" ;;
 esac
@@ -129,6 +131,28 @@ test(
       'the deferred DEL',
     );
     assert.ok((await calls()).length > before);
+    await leaks.assertNone();
+  },
+);
+
+test(
+  'DEL that exits with 0 and says an error is a failure; one that says nothing sensible has succeeded',
+  { skip: root },
+  async () => {
+    const lied = podNet('lied');
+    const liedId = await f.runSandbox(lied);
+    const containerId = await f.runContainer(liedId, lied, container('main', ['sleep', '600']));
+    await tell('DEL', 'lie');
+    await assert.rejects(f.cri.stopPodSandbox(op, { podSandboxId: liedId }), /told to lie/);
+    assert.equal((await f.status(containerId)).state, ContainerState.CONTAINER_EXITED);
+    const [pending] = await f.runtime.inspector.pendingWork(op, { podName: 'lied' });
+    assert.match(pending?.message ?? '', /cni/);
+    assert.match(pending?.lastError ?? '', /told to lie/);
+    await tell('DEL', 'babble');
+    await f.endPod(liedId);
+    await f.endPod(await f.runSandbox(podNet('babbled')));
+    await tell('DEL', 'ok');
+    assert.deepEqual(await f.runtime.inspector.pendingWork(op), []);
     await leaks.assertNone();
   },
 );
