@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CommanderError } from 'commander';
+import { CommanderError, type Command } from 'commander';
 import { createProgram } from './program.ts';
 
 interface Ending {
@@ -48,6 +48,37 @@ test('help of one command', async () => {
   const help = await gantry('help', 'get');
   assert.deepEqual([help.code, help.err], [0, '']);
   assert.match(help.out, /^Usage: gantry get /);
+});
+
+for (const words of [
+  ['-n', 'web', '--api', 'unix:///x', 'get', 'pods'],
+  ['get', 'pods', '-n', 'web', '--api', 'unix:///x'],
+  ['-n', 'other', '--api', 'unix:///y', 'get', '--api=unix:///x', 'pods', '--namespace=web'],
+]) {
+  test(`gantry ${words.join(' ')}: the same on either side of the command`, async () => {
+    const program: Command = createProgram({
+      context: () => {
+        throw new Error('far enough');
+      },
+      finished: () => assert.fail('a command has run'),
+    });
+    await assert.rejects(program.parseAsync(words, { from: 'user' }), /far enough/);
+    assert.equal(program.opts<{ api?: string }>().api, 'unix:///x');
+    const get = program.commands.find((command) => command.name() === 'get');
+    assert.equal(get?.opts<{ namespace?: string }>().namespace, 'web');
+  });
+}
+
+test('a namespace for a command that knows none is no mistake, and options after -- are nobody else’s', async () => {
+  assert.deepEqual((await gantry('-n', 'web', 'completion', '--help')).code, 0);
+  const program = createProgram({
+    context: () => {
+      throw new Error('far enough');
+    },
+    finished: () => assert.fail('a command has run'),
+  });
+  await assert.rejects(program.parseAsync(['exec', 'pod', '--', 'sh', '--api', 'x'], { from: 'user' }), /far enough/);
+  assert.equal(program.opts<{ api?: string }>().api, undefined);
 });
 
 const MISTAKES: readonly (readonly [words: string[], said: string])[] = [

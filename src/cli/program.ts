@@ -3,6 +3,7 @@ import type { CommandWords } from './commands/completion.ts';
 import { parseFormat } from './output/format.ts';
 import { addImageCommands } from './words/image-commands.ts';
 import { addObjectCommands } from './words/object-commands.ts';
+import { takeOnEitherSide } from './words/either-side.ts';
 import { addPodCommands } from './words/pod-commands.ts';
 import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
 import { WordedCommand } from './words/worded-command.ts';
@@ -17,10 +18,6 @@ export function createProgram(host: ProgramHost): Command {
     .exitOverride()
     .configureOutput(host.print === undefined ? {} : { writeOut: host.print.out, writeErr: host.print.err })
     .description('Runs Kubernetes pods on this machine, and ends them right.')
-    .option(
-      '--api <url>',
-      'the API to talk to: unix:///PATH or http://HOST:PORT (default: $GANTRY_API, else unix:///run/gantry/api.sock)',
-    )
     .enablePositionalOptions();
   const run: Run = (command) =>
     command().then((code) => {
@@ -69,6 +66,7 @@ export function createProgram(host: ProgramHost): Command {
     .action((shell: string) =>
       run(async () => (await import('./commands/completion.ts')).completion(host.context(), shell, wordsOf(program))),
     );
+  takeOnEitherSide(program);
   return program;
 }
 
