@@ -24,6 +24,7 @@ import { createRuntime } from '../runtime/main.ts';
 import type { GantryConfig } from './config.ts';
 import { endStrays } from './end-strays.ts';
 import { gantryExtensions } from './extensions.ts';
+import { TakeOver } from './take-over.ts';
 
 export interface Daemon {
   /** Stops serving and lets go of everything in this process. Containers run on. */
@@ -72,8 +73,8 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     const journalDb = await openDatabase(store, log, { path: join(config.root, 'journal.db'), schema: JOURNAL_SCHEMA });
     const journal = await Journal.open(journalDb, clock, bootId, log);
 
-    // Set once the agent has taken over: before that it knows nothing to be asked about.
-    let takenOver: Agent | undefined;
+    let agent: Agent | undefined;
+    const takeOver = new TakeOver(log);
     const runtime = closing(
       'runtime',
       await createRuntime(
@@ -98,7 +99,8 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
           room,
           credentialFiles: credentialFilePaths(process.env, homedir()),
           env: process.env,
-          otherExaminers: () => (takenOver === undefined ? [] : [takenOver.examiner]),
+          // Before it has taken over it knows nothing to be asked about.
+          otherExaminers: () => (agent === undefined || !takeOver.isDone ? [] : [agent.examiner]),
         },
       ),
       (part) => part.close(),
@@ -129,8 +131,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
       });
       closing('API', api, (part) => part.close());
       const kube = inProcessClient(api.registry, clock);
-      let ready = false;
-      const agent: Agent = await createAgent({
+      const made = await createAgent({
         cri: { runtime: runtime.runtime, image: runtime.image },
         kube,
         journal,
@@ -150,21 +151,14 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         log: log.child({ component: 'api' }),
         listen: [config.apiListen],
         version,
-        pods: agent.subresources,
-        extensions: gantryExtensions({ runtime, journal, kube, agent: () => agent }),
-        notReady: () => (ready ? undefined : 'the agent is not ready yet'),
+        pods: made.subresources,
+        extensions: gantryExtensions({ runtime, journal, kube, agent: () => made }),
+        notReady: () => takeOver.notReady(),
       });
       closing('API server', server, (part) => part.close());
-      closing('agent', agent, (part) => part.stop());
-      void runtime.recovered
-        .then(() => agent.start())
-        .then(() => {
-          ready = true;
-          takenOver = agent;
-        })
-        .catch((error: unknown) => {
-          log.error({ error: messageOf(error) }, 'the agent could not start');
-        });
+      closing('agent', made, (part) => part.stop());
+      agent = made;
+      takeOver.begin({ recovered: runtime.recovered, start: () => made.start() });
     }
     await writePidFile(join(config.state, 'gantryd.pid'));
     log.info(

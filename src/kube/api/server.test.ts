@@ -75,6 +75,7 @@ describe('the API over a socket', () => {
   let server: ApiServer;
   let client: ApiConnection;
   let socket: string;
+  let notReady: string | undefined;
   const POD_PATH = '/api/v1/namespaces/default/pods';
 
   before(async () => {
@@ -91,7 +92,7 @@ describe('the API over a socket', () => {
       version: '0.1.0',
       pods,
       extensions,
-      notReady: () => undefined,
+      notReady: () => notReady,
     });
     client = await connectApi(`unix://${socket}`);
   });
@@ -160,6 +161,21 @@ describe('the API over a socket', () => {
     }
     const missing = path.join(folder, 'none', 'api.sock');
     await assert.rejects(serveApi({ ...config, listen: [`unix://${missing}`] }), /cannot make the socket/);
+  });
+
+  test('not ready is a Status that says why, while objects are served', async () => {
+    notReady = 'the cook is still asleep';
+    try {
+      const { code, json } = await ask('GET', '/readyz');
+      assert.deepEqual(
+        [code, json.kind, json.reason, json.message],
+        [503, 'Status', 'ServiceUnavailable', 'the cook is still asleep'],
+      );
+      for (const url of ['/healthz', '/livez', POD_PATH]) assert.equal((await ask('GET', url)).code, 200, url);
+    } finally {
+      notReady = undefined;
+    }
+    assert.equal((await ask('GET', '/readyz')).text, 'ok');
   });
 
   test('health, version, discovery', async () => {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { ContainerState } from '../../../src/cri/gen/api.ts';
+import { connectApi } from '../../../src/kube/http/connect.ts';
+import { messageOf } from '../../../src/lib/errors.ts';
 import { isAlive, processIdentity, type ProcessKey } from '../../../src/linux/procfs.ts';
 import { eventually, freePort, Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
@@ -12,6 +15,25 @@ const EXAMPLE = new URL('../../../examples/hello.yaml', import.meta.url).pathnam
 const MOMENTS = [0, 120, 400];
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What /readyz says: `nobody`, or the code and the words. */
+async function readiness(socketPath: string): Promise<string> {
+  return await new Promise((resolve) => {
+    get({ socketPath, path: '/readyz', agent: false }, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', () => resolve('nobody'));
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString();
+        if (response.statusCode === 200) resolve(`200 ${text}`);
+        else {
+          const { reason, message } = JSON.parse(text) as { reason: string; message: string };
+          resolve(`${String(response.statusCode)} ${reason}: ${message}`);
+        }
+      });
+    }).on('error', () => resolve('nobody'));
+  });
+}
 
 describe('a daemon that ends, by SIGKILL or SIGTERM, and the one after it', { skip }, () => {
   let daemon: Gantryd;
@@ -35,6 +57,38 @@ describe('a daemon that ends, by SIGKILL or SIGTERM, and the one after it', { sk
     }
     return found;
   };
+
+  test('whoever asks too early is told so, and nobody gets a wrong answer', async () => {
+    const socketPath = daemon.root.apiSocket;
+    await daemon.apply(podOf('early', [{}]), '--wait');
+    const answers: string[] = [];
+    const lists: number[] = [];
+    const restarted = { yet: false };
+    const restart = daemon.restart('SIGKILL').then(() => (restarted.yet = true));
+    while (!restarted.yet) {
+      answers.push(await readiness(socketPath));
+      const api = await connectApi(`unix://${socketPath}`);
+      const pods = await api.kube.list(op, 'pods', { namespace: 'default' }).catch((error: unknown) => {
+        assert.match(messageOf(error), /nobody answers at .*: is gantryd running\?|connection/, String(error));
+      });
+      if (pods !== undefined) lists.push(pods.items.length);
+      await api.close();
+    }
+    await restart;
+    assert.ok(answers.length > 0);
+    for (const answer of answers) {
+      assert.match(answer, /^(?:nobody|200 ok|503 ServiceUnavailable: the (?:runtime|agent) is still looking at .+)$/);
+    }
+    // In that order, and never back.
+    const stage = (answer: string): number => ['n', '5', '2'].indexOf(answer[0] ?? '');
+    assert.deepEqual(
+      answers.map(stage),
+      answers.map(stage).toSorted((a, b) => a - b),
+    );
+    assert.deepEqual([...new Set(lists)], [1], 'from the first answer on all pods are there');
+    assert.equal(await readiness(socketPath), '200 ok');
+    await daemon.ready('early');
+  });
 
   test('the example serves on in the same processes, and can be used and deleted as before', async () => {
     const port = await freePort();
