@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { connectCri, type CriConnection } from '../../src/cri/client.ts';
 import { isKind, messageOf } from '../../src/lib/errors.ts';
 import type { Places } from '../integration/runtime/runtime-fixture.ts';
-import type { TempRoot } from '../support/temp-root.ts';
 import { RECOVERY_POINTS } from './cases.ts';
 import { KILLED_AT } from './planned-faults.ts';
 
@@ -39,7 +38,7 @@ export class FaultDaemon implements AsyncDisposable {
   #closed = false;
 
   /** `between` is called after each kill, while no daemon runs. */
-  constructor(root: TempRoot, between: () => Promise<void> = () => Promise.resolve()) {
+  constructor(root: Places, between: () => Promise<void> = () => Promise.resolve()) {
     const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = root;
     this.#places = { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket };
     this.#between = between;

@@ -117,13 +117,13 @@ export class TempRoot implements AsyncDisposable {
     await writeFile(join(folder, 'hosts.toml'), `server = "http://${host}"\n`);
   }
 
-  /** A bridge network of the test's own: its name, its bridge and its data carry the instance id. */
-  async writeCniConfig(subnet: string): Promise<void> {
+  /** A bridge network of the test's own: its name, its bridge and its data carry the instance id. With `ipMasq` each pod has a rule. */
+  async writeCniConfig(subnet: string, { ipMasq = false } = {}): Promise<void> {
     const bridge = {
       type: 'bridge',
       bridge: `br${this.instance}`,
       isGateway: true,
-      ipMasq: false,
+      ipMasq,
       ipam: { type: 'host-local', dataDir: this.cniDataDir, ranges: [[{ subnet }]], routes: [{ dst: '0.0.0.0/0' }] },
     };
     const portmap = { type: 'portmap', capabilities: { portMappings: true } };
@@ -178,8 +178,16 @@ export class TempRoot implements AsyncDisposable {
     for (const found of left.get('iptables rules') ?? []) {
       const [, program = '', table = '', rule = ''] = /^(\S+) (\S+): -A (.*)$/.exec(found) ?? [];
       if (rule === '') continue;
-      const words = (rule.match(/"(?:\\.|[^"])*"|\S+/g) ?? []).map((word) => word.replace(/^"(.*)"$/, '$1'));
-      await execFile(op, program, ['-t', table, '-D', ...words]).catch(() => undefined);
+      const words = (rule.match(/"(?:\\.|[^"])*"|\S+/g) ?? []).map((word) =>
+        word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word,
+      );
+      await execFile(op, program, ['-w', '-t', table, '-D', ...words]).catch(() => undefined);
+      // A pod's own chain, which the plug-in that made it names by a hash.
+      const chain = /^CNI-(DN-)?[0-9a-f]+$/.exec(words.at(-1) ?? '')?.[0];
+      if (chain === undefined) continue;
+      for (const command of ['-F', '-X']) {
+        await execFile(op, program, ['-w', '-t', table, command, chain]).catch(() => undefined);
+      }
     }
   }
 
