@@ -8,6 +8,7 @@ import {
   messageOf,
   notFound,
   unavailable,
+  withContext,
   type ErrorKind,
 } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
@@ -191,7 +192,12 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
     if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;
   }
   await rt.faults.reach('start-container/command-started');
-  await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+  try {
+    await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+  } catch (error) {
+    // A disk that takes nothing takes nothing new (docs/decisions/0013): what cannot be noted as running does not run on.
+    throw withContext('the command was started, and ended again because that could not be written down', error);
+  }
   await rt.faults.reach('start-container/started');
 }
 

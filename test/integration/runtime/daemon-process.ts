@@ -8,7 +8,7 @@ import type { OpenOptions, Places } from './runtime-fixture.ts';
 const LAUNCH = new URL('../../../bin/launch', import.meta.url).pathname;
 const PROGRAM = 'test/integration/runtime/daemon.ts';
 
-export type DaemonOptions = Omit<OpenOptions, 'faults'>;
+export type DaemonOptions = Omit<OpenOptions, 'faults' | 'diskFailure'>;
 
 /** A runtime in a process of its own, so that it can be killed as a daemon is. */
 export class DaemonProcess implements AsyncDisposable {

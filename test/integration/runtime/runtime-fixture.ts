@@ -40,6 +40,28 @@ export interface OpenOptions {
   /** By default what works here. */
   readonly ociRuntime?: string;
   readonly faults?: FaultPoints;
+  /** While there is one, nothing can be written to a database. */
+  readonly diskFailure?: () => Error | undefined;
+}
+
+/** The store as it is, on a disk that fails when a test says so. */
+class FailingStore extends StoreThread {
+  readonly #failure: () => Error | undefined;
+
+  constructor(failure: () => Error | undefined) {
+    super();
+    this.#failure = failure;
+  }
+
+  override async open(options: Parameters<StoreThread['open']>[0]): ReturnType<StoreThread['open']> {
+    const { db, ...rest } = await super.open(options);
+    const write: typeof db.write = async (...statements) => {
+      const failure = this.#failure();
+      if (failure !== undefined) throw failure;
+      await db.write(...statements);
+    };
+    return { ...rest, db: { ...db, write } };
+  }
 }
 
 export async function openRuntime(root: Places, options: OpenOptions = {}): Promise<Opened> {
@@ -47,8 +69,9 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
     cniBinDirs = ['/opt/cni/bin', '/usr/lib/cni'],
     ociRuntime = process.env['GANTRY_TEST_OCI_RUNTIME'] ?? 'auto',
     faults = NO_FAULTS,
+    diskFailure = () => undefined,
   } = options;
-  const store = new StoreThread();
+  const store = new FailingStore(diskFailure);
   const { db } = await store.open({ path: join(root.data, 'journal.db'), schema: JOURNAL_SCHEMA, durable: true });
   const journal = await Journal.open(db, systemClock, await bootId(), log);
   const runtime = await createRuntime(
