@@ -335,6 +335,43 @@ test('a DEL that hangs has a limit of its own and survives the caller', needsRoo
 });
 
 test(
+  "DEL once more, when an address is somebody else's by now: no plug-in is told of that address",
+  needsRoot,
+  async (t) => {
+    const b = await bench(t);
+    const network = b.network();
+    const dataDir = join(b.directory, 'addresses');
+    const addresses = join(dataDir, 'n');
+    mkdirSync(addresses, { recursive: true });
+    const ipam = { type: 'host-local', dataDir };
+    b.conf('10-net.conflist', {
+      name: 'n',
+      cniVersion: '1.0.0',
+      plugins: [{ type: 'given', ipam }, { type: 'rules' }],
+    });
+    b.plugin('host-local', 'exit 0');
+    const ips = [{ address: '10.9.9.8/24' }, { address: '10.9.9.9/24' }];
+    b.plugin('given', `echo '${JSON.stringify({ cniVersion: '1.0.0', ips })}'`);
+    // As `firewall` does, which takes down rules by address alone.
+    const told = join(b.directory, 'told');
+    b.plugin(
+      'rules',
+      `[ $CNI_COMMAND = ADD ] && echo '${JSON.stringify({ cniVersion: '1.0.0', ips })}'; cat > ${told}`,
+    );
+    const pod = await b.pod();
+    const { plan } = await b.connect(network, pod);
+    const toldOf = async (): Promise<unknown> => {
+      await network.disconnect(op, plan, pod.netns);
+      return (JSON.parse(readFileSync(told, 'utf8')) as { prevResult: { ips: unknown } }).prevResult.ips;
+    };
+
+    assert.deepEqual(await toldOf(), ips, 'nobody has them');
+    writeFileSync(join(addresses, '10.9.9.9'), 'somebody-else\r\neth0');
+    assert.deepEqual(await toldOf(), [ips[0]]);
+  },
+);
+
+test(
   'a DEL that exits with 0 is held against what is there: an error that it says, an address that stays',
   needsRoot,
   async (t) => {
