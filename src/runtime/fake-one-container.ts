@@ -7,7 +7,7 @@ import { NO_FAULTS } from '../lib/fault-points.ts';
 import { Lanes } from '../lib/lane.ts';
 import { silentLog } from '../lib/log.ts';
 import type { Database } from '../lib/store/store-thread.ts';
-import { newContainerStatus, transition, type ContainerEvent } from './container/state.ts';
+import { newContainerStatus, transition, type ContainerEvent, type ContainerStatus } from './container/state.ts';
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
@@ -59,9 +59,9 @@ export interface OneContainer {
 
 /**
  * The runtime's own machinery around one container, on a clock and a world that a test moves. It runs, or has only come so far: 1 CREATED,
- * 2 its start is written down, 3 its task is made, 4 its command was let go.
+ * 2 its start is written down, 3 its task is made, 4 its command was let go. Or it is as it was left.
  */
-export async function oneContainer(steps = RUNNING.length): Promise<OneContainer> {
+export async function oneContainer(so: number | ContainerStatus = RUNNING.length): Promise<OneContainer> {
   const clock = new FakeClock();
   const done: [string, number][] = [];
   const journal: JournalInput[] = [];
@@ -100,7 +100,7 @@ export async function oneContainer(steps = RUNNING.length): Promise<OneContainer
         cgroupPath: '/g',
       },
     },
-    RUNNING.slice(0, steps).reduce(transition, newContainerStatus(1)),
+    typeof so === 'number' ? RUNNING.slice(0, so).reduce(transition, newContainerStatus(1)) : so,
   );
   const world: FakeWorld = {
     signal: () => Promise.resolve(true),

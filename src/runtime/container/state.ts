@@ -86,6 +86,8 @@ export interface ContainerStatus {
   readonly start?: StartIntent;
   /** Its start was asked for, and nobody has been told yet what became of it. */
   readonly startUntold?: true | undefined;
+  /** Its start was cut short by a restart of ours and undone, and not asked for again since: it does not stay CREATED for ever. */
+  readonly startUndone?: true | undefined;
   readonly stop?: StopIntent;
   readonly removing?: { readonly sinceWallMs: number };
   /** Whom it runs as, known from its first start on. */
@@ -172,7 +174,7 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return { ...status, state: { kind: 'created' } };
     case 'start-intended':
       if (!canStart(status)) throw illegal(status, event);
-      return { ...status, start: event.intent, startUntold: true };
+      return { ...status, start: event.intent, startUntold: true, startUndone: undefined };
     case 'task-made':
       if (state.kind !== 'created' || status.start?.phase !== 'preparing') throw illegal(status, event);
       return { ...status, user: event.user, start: { ...status.start, phase: 'made', task: event.task } };
@@ -188,7 +190,7 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return status.start.phase === 'released' ? { ...status, start: { ...status.start, phase: 'made' } } : status;
     case 'start-undone':
       if (state.kind !== 'created') throw illegal(status, event);
-      return { ...status, start: undefined, startUntold: undefined };
+      return { ...status, start: undefined, startUntold: undefined, startUndone: true };
     case 'start-told':
       return status.startUntold === undefined ? status : { ...status, startUntold: undefined };
     case 'start-failed': {
@@ -260,7 +262,7 @@ function ended(
     startedAtWallMs === undefined
       ? { ...base, finishedAtWallMs }
       : { ...base, startedAtWallMs, finishedAtWallMs: Math.max(finishedAtWallMs, startedAtWallMs) };
-  return { ...status, start: undefined, state };
+  return { ...status, start: undefined, startUndone: undefined, state };
 }
 
 function illegal(status: ContainerStatus, event: ContainerEvent): Error {

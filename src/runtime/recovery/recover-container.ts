@@ -21,7 +21,8 @@ const STATE_TIMEOUT_MS = 10_000;
 
 /**
  * So long a container whose start was cut short stays CREATED, for a caller that repeats its call. kubelet does not, and takes
- * no notice of a CREATED init container ever after (FAILURES.md row 16): then it is EXITED.
+ * no notice of a CREATED init container ever after (FAILURES.md row 16): then it is EXITED. Each restart of ours within that time begins
+ * it anew.
  */
 const START_AGAIN_MS = 10_000;
 
@@ -35,6 +36,8 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   if (isOfBoot(record.status, rt.bootId)) await restoreContainerLedger(rt, record);
   switch (decision.kind) {
     case 'keep':
+      // Undone by an earlier process, which did not live long enough to give it up.
+      if (record.status.startUndone === true) giveUpStartLater(rt, id);
       return;
     case 'roll-back':
       await rollBackContainer(op, rt, id);
@@ -53,7 +56,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       await rt.faults.reach('recovery/start-released');
       change(rt, id, { kind: 'start-undone' });
       rt.faults.pass('recovery/start-undone');
-      rt.clock.after(START_AGAIN_MS, () => giveUpStart(rt, id));
+      giveUpStartLater(rt, id);
       note(rt, record, 'container.start-undone', 'its start was cut short by a restart of gantryd and undone');
       return;
     case 'adopt':
@@ -100,11 +103,13 @@ export function resumeContainer(rt: RuntimeContext, id: string): void {
   if (status.stop !== undefined && status.state.kind !== 'exited') driveStop(rt, id);
 }
 
-function giveUpStart(rt: RuntimeContext, id: string): void {
-  const status = rt.containers.get(id)?.status;
-  if (status === undefined || !canStart(status)) return;
-  const message = 'its start was cut short by a restart of gantryd and not asked for again';
-  change(rt, id, { kind: 'start-failed', message, atWallMs: rt.clock.wallMs() });
+function giveUpStartLater(rt: RuntimeContext, id: string): void {
+  rt.clock.after(START_AGAIN_MS, () => {
+    const status = rt.containers.get(id)?.status;
+    if (status?.startUndone !== true || !canStart(status)) return;
+    const message = 'its start was cut short by a restart of gantryd and not asked for again';
+    change(rt, id, { kind: 'start-failed', message, atWallMs: rt.clock.wallMs() });
+  });
 }
 
 function change(rt: RuntimeContext, id: string, event: ContainerEvent): void {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { transition as containerTransition } from '../container/state.ts';
+import { transition as containerTransition, type ContainerStatus } from '../container/state.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { recordExit } from '../events/record-exit.ts';
 import { handleCleanup } from '../events/handle-cleanup.ts';
@@ -9,8 +9,11 @@ import { transition } from '../sandbox/state.ts';
 import { recover } from './recover.ts';
 
 /** A container that ran when the process before this one ended; the first look at it has been made. */
-async function afterFirstLook(arrange: (one: OneContainer) => void, steps?: number): Promise<OneContainer> {
-  const one = await oneContainer(steps);
+async function afterFirstLook(
+  arrange: (one: OneContainer) => void,
+  so?: number | ContainerStatus,
+): Promise<OneContainer> {
+  const one = await oneContainer(so);
   const { rt, clock, world } = one;
   rt.sandboxes.publishFirst(SANDBOX, (status) => transition(status, { kind: 'not-ready', why: 'x', atWallMs: 1 }));
   rt.sandboxes.publishFirst(SANDBOX, (status) => transition(status, { kind: 'stopped', atWallMs: 1 }));
@@ -21,6 +24,11 @@ async function afterFirstLook(arrange: (one: OneContainer) => void, steps?: numb
   for (let tenths = 0; !first.over && tenths < 100; tenths++) await clock.advance(100);
   await recovered;
   return one;
+}
+
+async function startAgain({ rt }: OneContainer): Promise<void> {
+  const intent = { phase: 'preparing', bootId: BOOT, sinceWallMs: 1 } as const;
+  await rt.containers.update(ID, (status) => containerTransition(status, { kind: 'start-intended', intent }));
 }
 
 const stateOf = ({ rt }: OneContainer): string => rt.containers.must(ID).status.state.kind;
@@ -107,10 +115,32 @@ test('a start that was cut short before the command ran: undone, and EXITED unle
   }
 });
 
+test('the same when the next daemon, too, is killed before it has given the start up: the one after it does', async () => {
+  for (const startedAgain of [false, true]) {
+    const second = await afterFirstLook(() => undefined, 3);
+    const { status } = second.rt.containers.must(ID);
+    const third = await afterFirstLook(() => undefined, JSON.parse(JSON.stringify(status)) as ContainerStatus);
+    assert.deepEqual([stateOf(third), third.rt.containers.must(ID).status.start], ['created', undefined]);
+    if (startedAgain) await startAgain(third);
+    await third.clock.advance(9_000);
+    assert.equal(stateOf(third), 'created');
+    await third.clock.advance(2_000);
+    assert.equal(stateOf(third), startedAgain ? 'created' : 'exited');
+    if (!startedAgain) continue;
+    const fresh = third.rt.containers.must(ID).status;
+    assert.equal(fresh.startUndone, undefined, 'what is cut short next is another start');
+  }
+});
+
+test('a CREATED container that nobody has started yet waits for as long as it takes', async () => {
+  const one = await afterFirstLook(() => undefined, 1);
+  await one.clock.advance(3_600_000);
+  assert.equal(stateOf(one), 'created');
+});
+
 test('one that is started again in time is not ended for that', async () => {
   const one = await afterFirstLook(() => undefined, 3);
-  const intent = { phase: 'preparing', bootId: BOOT, sinceWallMs: 1 } as const;
-  await one.rt.containers.update(ID, (status) => containerTransition(status, { kind: 'start-intended', intent }));
+  await startAgain(one);
   await one.clock.advance(20_000);
   assert.equal(stateOf(one), 'created');
 });
