@@ -105,7 +105,7 @@ export class SpecBuilder {
   }
 
   /** What will be left of the task's creation if it is cut off: enough to delete it. */
-  taskTraces(meta: ContainerMeta): TaskRemains {
+  taskTraces(meta: { readonly id: string; readonly facts: Pick<ContainerMeta['facts'], 'cgroupPath'> }): TaskRemains {
     return {
       id: meta.id,
       bundleDir: this.#deps.paths.container(meta.id).bundle,

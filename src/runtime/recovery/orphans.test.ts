@@ -30,6 +30,7 @@ test('one that hangs keeps back what is behind it, and nobody else for longer th
     ...rt,
     cgroups: {
       ...rt.cgroups,
+      children: () => Promise.resolve([]),
       killAll: async (_op: unknown, path: string) => {
         if (path.endsWith(A)) await hung.promise;
         released.push(`cgroup of ${path.slice(-1)}`);

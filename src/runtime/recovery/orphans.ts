@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
@@ -106,9 +106,32 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
       await rt.namespaces.unpin(op, orphan.path);
       return;
     case 'cgroup':
+      for (const [id, path] of await tasksIn(rt, orphan.path)) await deleteLostTask(op, rt, id, path);
       await rt.cgroups.killAll(op, orphan.path);
       await rt.cgroups.remove(op, orphan.path);
   }
+}
+
+/** A container's group is named by its id; a pod's has those of its containers in it. */
+async function tasksIn(rt: RuntimeContext, path: string): Promise<[id: string, path: string][]> {
+  const children = await rt.cgroups.children(path);
+  return [path, ...children.map((child) => join(path, child))].flatMap((each): [string, string][] =>
+    ID.test(basename(each)) ? [[basename(each), each]] : [],
+  );
+}
+
+/**
+ * Not even the ledger knows of it, but where it was made is where we make them: so its monitor is found, which would write how it ended
+ * just when nobody looks any more, and what the OCI runtime keeps of it.
+ */
+async function deleteLostTask(op: Op, rt: RuntimeContext, id: string, cgroupPath: string): Promise<void> {
+  const traces = rt.specs.taskTraces({ id, facts: { cgroupPath } });
+  // A sandbox's own process has its group in that of the pod, by the same id.
+  const isInfra = basename(dirname(cgroupPath)) === `pod${id}`;
+  await rt.tasks.delete(op, isInfra ? { ...traces, bundleDir: rt.paths.sandbox(id).infraBundle } : traces, {
+    force: true,
+  });
+  await rt.tasks.forgetExit(id);
 }
 
 /** One attempt at each; returns after {@link ORPHAN_TIMEOUT_MS} for each of one object's at the most. What fails goes into back-off. */

@@ -3,7 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { lstat, mkdir, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { NamespaceMode } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { errnoOf } from '../../../src/lib/errors.ts';
 import { execFile } from '../../../src/lib/exec.ts';
@@ -102,3 +104,31 @@ test('what is ours and nobody owns goes at the start, what looks like it and is 
   await f.endPod(sandboxId);
   await leaks.assertNone();
 });
+
+test(
+  'a pod whose records and ledger are lost altogether: its processes end, and their ends leave nothing',
+  { skip },
+  async () => {
+    await using f = await RuntimeFixture.make();
+    const { root } = f;
+    const leaks = await LeakCheck.begin(root.leakRoots());
+    const config = pod(root, 'lost', { pid: NamespaceMode.POD });
+    const sandboxId = await f.runSandbox(config);
+    await f.runContainer(sandboxId, config, container('main', ['sleep', '100000']));
+    await f.restart(() => {
+      for (const path of [join(root.data, 'runtime.db'), join(root.state, 'volatile.db')]) {
+        using db = new DatabaseSync(path);
+        const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[];
+        for (const { name } of tables) {
+          if (['sandboxes', 'containers', 'ledger'].includes(name)) db.exec(`DELETE FROM ${name}`);
+        }
+      }
+      return Promise.resolve();
+    });
+    await f.runtime.recovered;
+    assert.deepEqual(await f.runtime.inspector.pendingWork(op), []);
+    // A monitor that lived on would write the exit file a moment later.
+    await systemClock.sleep(1_000);
+    await leaks.assertNone();
+  },
+);
