@@ -123,10 +123,21 @@ function parseResult(type: string, stdout: string): CniResult {
 
 /** The addresses of a result, without prefix lengths, in the plug-in's order. */
 export function addressesOf(result: CniResult): string[] {
+  return ipsOf(result).flatMap((ip) => addressOf(ip) ?? []);
+}
+
+/** The result as if it had never had these addresses. */
+export function withoutAddresses(result: CniResult, addresses: ReadonlySet<string>): CniResult {
+  if (addresses.size === 0) return result;
+  return { ...result, ips: ipsOf(result).filter((ip) => !addresses.has(addressOf(ip) ?? '')) };
+}
+
+function ipsOf(result: CniResult): readonly unknown[] {
   const ips = result['ips'];
-  if (!Array.isArray(ips)) return [];
-  return ips.flatMap((ip: unknown) => {
-    const address = isObject(ip) ? ip['address'] : undefined;
-    return typeof address === 'string' ? [address.split('/')[0] ?? address] : [];
-  });
+  return Array.isArray(ips) ? ips : [];
+}
+
+function addressOf(ip: unknown): string | undefined {
+  const address = isObject(ip) ? ip['address'] : undefined;
+  return typeof address === 'string' ? (address.split('/')[0] ?? address) : undefined;
 }

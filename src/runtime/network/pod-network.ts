@@ -15,10 +15,10 @@ import { HostSetup } from './host-setup.ts';
 import type { Iptables } from './iptables.ts';
 import { pluginTypes, type NetworkConfig } from './network-config.ts';
 import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type Plan } from './network-plan.ts';
-import { addNetwork, addressesOf, deleteNetwork } from './plugin-chain.ts';
+import { addNetwork, addressesOf, deleteNetwork, withoutAddresses } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { PortClaims } from './port-claims.ts';
-import { giveBack, mustBeFree, reservationsIn } from './reservations.ts';
+import { giveBack, mustBeFree, reservationsIn, takenFrom } from './reservations.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
 export type { PortMapping } from './host-ports.ts';
@@ -208,10 +208,15 @@ export class PodNetwork {
     const netns = netnsPath !== undefined && (await isNamespace(netnsPath)) ? netnsPath : undefined;
     const binDirs = [...new Set([...this.#deps.binDirs, ...plan.binDirs])];
     const chain = { binDirs, network: plan.network, attachment: plan.attachment, faults: this.#faults };
-    await deleteNetwork(op, chain, netns, plan.result);
+    const id = plan.attachment.containerId;
     const addresses = plan.result === undefined ? [] : addressesOf(plan.result);
-    await mustBeFree(plan.network, addresses, plan.attachment.containerId);
-    this.#disconnected.add(plan.attachment.containerId);
+    // A DEL that was done and not noted is done once more, when the address may be another pod's, of another runtime even: some plug-ins
+    // (firewall) take down whatever has the address.
+    const others = await takenFrom(id, plan.network, addresses);
+    const result = plan.result === undefined ? undefined : withoutAddresses(plan.result, others);
+    await deleteNetwork(op, chain, netns, result);
+    await mustBeFree(plan.network, addresses, id);
+    this.#disconnected.add(id);
     if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
   }
 

@@ -22,18 +22,38 @@ const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
  * Looks where the network has its addresses from host-local. Throws Internal, naming what is left.
  */
 export async function mustBeFree(network: NetworkConfig, addresses: readonly string[], id: string): Promise<void> {
-  const left = new Set<string>();
+  const left = [...(await holdersOf(network, addresses))].flatMap(([address, ids]) => (ids.has(id) ? [address] : []));
+  if (left.length === 0) return;
+  throw internal(`network ${network.name} said that DEL succeeded, but ${left.join(', ')} is still reserved for ${id}`);
+}
+
+/** Those of the addresses that host-local has given to another than `id`, and not to it. */
+export async function takenFrom(
+  id: string,
+  network: NetworkConfig,
+  addresses: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const holders = [...(await holdersOf(network, addresses))];
+  return new Set(holders.flatMap(([address, ids]) => (ids.size > 0 && !ids.has(id) ? [address] : [])));
+}
+
+/** Whom host-local has given each address to, wherever the network has addresses from it. */
+async function holdersOf(
+  network: NetworkConfig,
+  addresses: readonly string[],
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
+  const holders = new Map(
+    addresses.filter((text) => ADDRESS.test(text)).map((address) => [address, new Set<string>()]),
+  );
   for (const { ipam } of network.plugins) {
     if (!isObject(ipam) || ipam['type'] !== 'host-local') continue;
     const dataDir = typeof ipam['dataDir'] === 'string' ? ipam['dataDir'] : DEFAULT_DATA_DIR;
-    for (const address of addresses.filter((text) => ADDRESS.test(text))) {
-      if ((await reservedFor(join(dataDir, network.name, address))) === id) left.add(address);
+    for (const [address, ids] of holders) {
+      const id = await reservedFor(join(dataDir, network.name, address));
+      if (id !== undefined) ids.add(id);
     }
   }
-  if (left.size === 0) return;
-  throw internal(
-    `network ${network.name} said that DEL succeeded, but ${[...left].join(', ')} is still reserved for ${id}`,
-  );
+  return holders;
 }
 
 /** Of one network, by its folder. None when it is not there. */
