@@ -63,9 +63,11 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
   const tally: Tally = { passed: 0, failed: 0, skipped: 0 };
   const stream = run({ files: [...files], concurrency, timeout: FILE_TIMEOUT_MS, cwd: root });
   stream.on('test:pass', (data) => {
-    if (!isLeaf(data)) return;
-    if (isSet(data.skip)) tally.skipped++;
-    else tally.passed++;
+    // A suite that is skipped tells of none of its tests: it counts as one.
+    if (isSet(data.skip)) {
+      tally.skipped++;
+      if (process.getuid?.() === 0) tellSkipped(data);
+    } else if (isLeaf(data)) tally.passed++;
   });
   stream.on('test:fail', (data) => {
     if (isSet(data.todo)) return;
@@ -84,6 +86,12 @@ async function runFiles(files: readonly string[], concurrency: number): Promise<
   stream.resume();
   await new Promise((done) => stream.once('end', done));
   return tally;
+}
+
+/** Without root there are too many, all for the same reason, which is said once at the end. */
+function tellSkipped({ file, line, name, skip }: EventData.TestPass): void {
+  const why = typeof skip === 'string' ? `: ${skip}` : '';
+  console.log(`skipped ${relative(root, file ?? '?')}:${String(line ?? 0)}  ${name}${why}`);
 }
 
 function words({ passed, failed, skipped }: Tally): string {
