@@ -13,6 +13,8 @@ export class ExitWatcher implements AsyncDisposable {
   readonly #deps: ExitWatcherDeps;
   readonly #looks = new Map<string, ExitLook>();
   #watcher: Disposable | undefined;
+  /** That there is none has been said, and that it is over has not. */
+  #unwatched = false;
   #timer: Timer | undefined;
   #round: Promise<void> | undefined;
   #closed = false;
@@ -82,7 +84,11 @@ export class ExitWatcher implements AsyncDisposable {
           this.#closeWatch();
         },
       );
+      if (this.#unwatched) this.#deps.log.info({}, 'exit files are watched again');
+      this.#unwatched = false;
     } catch (error) {
+      if (this.#unwatched) return;
+      this.#unwatched = true;
       this.#deps.log.warn({ error: messageOf(error) }, 'exit files cannot be watched: looked at every second instead');
     }
   }
