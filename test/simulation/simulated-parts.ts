@@ -105,6 +105,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
       },
       exits: {
         read: (id) => ask('read exit', id, undefined, () => world.exitFiles.get(id)),
+        readKept: (id) => ask('read kept exit', id, undefined, () => world.exitFiles.get(id)),
         ensure: () => ask('look', '', undefined, () => true),
         watch: (onName) => {
           const tell = (name: string): void => {

@@ -35,6 +35,7 @@ const MAY_HANG = [
   'delete: cgroup',
   'network del',
   'remove folder',
+  'read kept exit',
 ] as const;
 const MAY_FAIL = [
   ...MAY_HANG,

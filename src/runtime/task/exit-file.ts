@@ -13,9 +13,18 @@ export interface ExitFolders {
   readonly kept: string;
 }
 
-/** Undefined while there is no whole number in a file: empty and torn files are not there yet. */
+/** From either folder. Undefined while there is no whole number in a file: empty and torn files are not there yet. */
 export async function readExitFile(folders: ExitFolders, id: string): Promise<ExitRecord | undefined> {
-  return (await readOne(join(folders.written, id))) ?? (await readOne(join(folders.kept, id)));
+  return (await readWrittenExit(folders, id)) ?? (await readKeptExit(folders, id));
+}
+
+/** Touches no disk. */
+export function readWrittenExit({ written }: ExitFolders, id: string): Promise<ExitRecord | undefined> {
+  return readOne(join(written, id));
+}
+
+export function readKeptExit({ kept }: ExitFolders, id: string): Promise<ExitRecord | undefined> {
+  return readOne(join(kept, id));
 }
 
 async function readOne(path: string): Promise<ExitRecord | undefined> {

@@ -1,12 +1,17 @@
 import { watch } from 'node:fs';
 import { mkdir, readdir } from 'node:fs/promises';
-import { readExitFile, type ExitFolders } from './exit-file.ts';
+import { readKeptExit, readWrittenExit, type ExitFolders } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
 
 /** What the exit monitor needs of the folders that exit files are in. */
 export interface ExitFolder {
-  /** Undefined while there is no whole number in the file. */
+  /** From memory. Undefined while there is no whole number in the file. */
   read(id: string): Promise<ExitRecord | undefined>;
+  /**
+   * From the disk, which may hang: nobody must wait for the answer who has others to look at. One question at a time, so that a disk that
+   * hangs takes one thread from everybody else and no more.
+   */
+  readKept(id: string): Promise<ExitRecord | undefined>;
   /** Makes it if need be. False: it was not there, so that a watch on it is one on nothing. */
   ensure(): Promise<boolean>;
   /**
@@ -20,8 +25,14 @@ const MODE = 0o700;
 
 export function exitFolder(folders: ExitFolders): ExitFolder {
   const path = folders.written;
+  let lastOfDisk: Promise<unknown> = Promise.resolve();
   return {
-    read: (id) => readExitFile(folders, id),
+    read: (id) => readWrittenExit(folders, id),
+    readKept: (id) => {
+      const answer = lastOfDisk.then(() => readKeptExit(folders, id));
+      lastOfDisk = answer.catch(() => undefined);
+      return answer;
+    },
     ensure: async () => {
       try {
         await readdir(path);

@@ -1,3 +1,4 @@
+import type { Timer } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { decodeWaitStatus, type WaitStatus } from '../../linux/pidfd.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
@@ -6,6 +7,8 @@ import { isAlive } from './process-end.ts';
 
 /** So long a process may be gone before its exit file is there: then the process table's word is taken. */
 const FILE_GRACE_MS = 2_000;
+/** So long it may be gone before the disk, too, is asked for a file: what the usual end leaves is in memory by then. */
+const ASK_DISK_AFTER_MS = 1_000;
 /** So long a code above 128 waits for the pidfd to say whether it was a signal: both come from the same death. */
 const WAIT_STATUS_MS = 50;
 
@@ -18,7 +21,8 @@ const SIGKILL = 9;
  *       |                                                       ^
  *       +--process gone, no file--> exiting --2 s, or the monitor is gone, too--+
  *
- * Told without its file, it goes on looking for it while the monitor lives, and corrects once.
+ * Told without its file, it goes on looking for it, and corrects once. A file is looked for in memory; on the disk, where a monitor of an
+ * earlier version leaves its only one, not while the process runs, and at most twice. No look waits for that answer: it makes another look.
  */
 export class ExitLook {
   readonly #deps: ExitWatcherDeps;
@@ -28,6 +32,12 @@ export class ExitLook {
   #wait: WaitStatus | undefined;
   #pidfdSpoke = false;
   #goneSinceMs: number | undefined;
+  readonly #timers: Timer[] = [];
+  /** `after`: when its monitor was gone, so that no file can have come later. */
+  #diskAsked: 'while the monitor lived' | 'after' | undefined;
+  #diskAnswered = false;
+  #onDisk: ExitRecord | undefined;
+  #failing = false;
   #toldWithout: 'file' | 'nothing' | undefined;
   #closed = false;
   #running: Promise<void> | undefined;
@@ -82,6 +92,7 @@ export class ExitLook {
   close(): void {
     this.#closed = true;
     this.#pidfd?.[Symbol.dispose]();
+    for (const timer of this.#timers) timer.cancel();
   }
 
   async #lookUntilQuiet(): Promise<void> {
@@ -89,8 +100,15 @@ export class ExitLook {
       if (this.#closed || this.#toldWithout === 'nothing') return;
       try {
         await this.#lookOnce();
+        this.#failing = false;
       } catch (error) {
-        this.#deps.log.warn({ containerId: this.#task.id, error: messageOf(error) }, 'exit cannot be looked at');
+        if (!this.#failing) {
+          this.#deps.log.warn(
+            { containerId: this.#task.id, error: messageOf(error) },
+            'an exit cannot be looked at or told: tried again every second',
+          );
+        }
+        this.#failing = true;
       }
     }
   }
@@ -102,9 +120,19 @@ export class ExitLook {
   }
 
   async #lookOnce(): Promise<void> {
-    const record = await this.#deps.exits.read(this.#task.id);
+    const record = await this.#file();
     if (record !== undefined) await this.#foundFile(record);
     else if (!this.told) await this.#lookAtProcess();
+    else if (this.#diskAsked !== 'after' && !(await this.#monitorLives())) this.#askDisk(false);
+  }
+
+  async #file(): Promise<ExitRecord | undefined> {
+    return (await this.#deps.exits.read(this.#task.id)) ?? this.#onDisk;
+  }
+
+  #monitorLives(): Promise<boolean> {
+    const { conmonPid: pid, conmonStartTimeTicks: startTimeTicks } = this.#task;
+    return isAlive(this.#deps.processes, { pid, startTimeTicks });
   }
 
   async #lookAtProcess(): Promise<void> {
@@ -117,16 +145,46 @@ export class ExitLook {
     const nowMs = clock.monotonicMs();
     if (this.#goneSinceMs === undefined) {
       this.#goneSinceMs = nowMs;
-      clock.after(FILE_GRACE_MS, () => this.wake());
+      for (const delayMs of [ASK_DISK_AFTER_MS, FILE_GRACE_MS]) {
+        this.#timers.push(clock.after(delayMs, () => this.wake()));
+      }
     }
-    const { conmonPid: pid, conmonStartTimeTicks: startTimeTicks } = this.#task;
-    const monitorLives = await isAlive(processes, { pid, startTimeTicks });
-    const graceOver = nowMs - this.#goneSinceMs >= FILE_GRACE_MS;
-    if (!graceOver && (monitorLives || !this.#pidfdSpoke)) return;
+    const monitorLives = await this.#monitorLives();
+    const goneForMs = nowMs - this.#goneSinceMs;
+    // Nobody is left who could still say more.
+    const settled = !monitorLives && this.#pidfdSpoke;
+    if (!settled && goneForMs < ASK_DISK_AFTER_MS) return;
     // Its last deed may have been the file.
-    const record = await this.#deps.exits.read(this.#task.id);
-    if (record !== undefined) await this.#foundFile(record);
-    else await this.#tell(this.#withoutFile(monitorLives), 'file');
+    const record = await this.#file();
+    if (record !== undefined) {
+      await this.#foundFile(record);
+      return;
+    }
+    this.#askDisk(monitorLives);
+    if (goneForMs >= FILE_GRACE_MS || (settled && this.#diskAnswered)) {
+      await this.#tell(this.#withoutFile(monitorLives), 'file');
+    }
+  }
+
+  #askDisk(monitorLives: boolean): void {
+    if (this.#diskAsked === 'after' || (monitorLives && this.#diskAsked !== undefined)) return;
+    const asked = monitorLives ? 'while the monitor lived' : 'after';
+    this.#diskAsked = asked;
+    this.#diskAnswered = false;
+    void this.#deps.exits
+      .readKept(this.#task.id)
+      .catch((error: unknown) => {
+        this.#deps.log.warn(
+          { containerId: this.#task.id, error: messageOf(error) },
+          'exit cannot be read off the disk',
+        );
+        return undefined;
+      })
+      .then((record) => {
+        this.#onDisk ??= record;
+        this.#diskAnswered = this.#diskAsked === asked;
+        this.wake();
+      });
   }
 
   #withoutFile(monitorLives: boolean): ExitStatus {
@@ -153,10 +211,10 @@ export class ExitLook {
   async #tell(status: ExitStatus, without: 'file' | 'nothing'): Promise<void> {
     const whole = await this.#withOom(status);
     if (this.#closed) return;
-    const before = this.#toldWithout;
-    this.#toldWithout = without;
-    if (before === undefined) this.#deps.onExit(this.#task.id, whole);
+    if (this.#toldWithout === undefined) this.#deps.onExit(this.#task.id, whole);
     else this.#deps.onCorrection?.(this.#task.id, whole);
+    // Not before: who fails to take note of it is told again.
+    this.#toldWithout = without;
   }
 
   /** FAILURES.md row 32: OOM is to blame when the counter rose and the init died of a SIGKILL that was not ours. */

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { ExitFolder } from './exit-folder.ts';
-import type { ExitRecord } from './exit-status.ts';
+import type { ExitRecord, ExitStatus } from './exit-status.ts';
 import { ExitWatcher } from './exit-watcher.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { WatchedTask } from './watched-task.ts';
@@ -12,6 +12,10 @@ import type { WatchedTask } from './watched-task.ts';
 class FakeFolder implements ExitFolder {
   readonly files = new Map<string, ExitRecord>();
   readonly reads: string[] = [];
+  /** What lies on the disk, which answers when the test says so, or at once. */
+  readonly kept = new Map<string, ExitRecord>();
+  readonly keptReads: string[] = [];
+  disk: Promise<unknown> = Promise.resolve();
   readonly watches: { onName: (name: string | undefined) => void; onLost: (error: unknown) => void }[] = [];
   isThere = true;
   watchable = true;
@@ -19,6 +23,12 @@ class FakeFolder implements ExitFolder {
   read(id: string): Promise<ExitRecord | undefined> {
     this.reads.push(id);
     return Promise.resolve(this.files.get(id));
+  }
+
+  async readKept(id: string): Promise<ExitRecord | undefined> {
+    this.keptReads.push(id);
+    await this.disk;
+    return this.kept.get(id);
   }
 
   ensure(): Promise<boolean> {
@@ -35,27 +45,60 @@ class FakeFolder implements ExitFolder {
   }
 }
 
-/** Everybody lives, and nobody's end is told. */
-const processes: ProcessTable = {
-  view: (pid) => Promise.resolve({ pid, startTimeTicks: 7, state: 'S', ppid: 1 }),
-  signal: () => Promise.resolve(true),
-  watch: () => ({ [Symbol.dispose]: () => undefined }),
-};
+/** Everybody lives but those whom a test has ended, and nobody's end is told by a descriptor. */
+function processTable(gone: ReadonlySet<number>): ProcessTable {
+  return {
+    view: (pid) => Promise.resolve(gone.has(pid) ? undefined : { pid, startTimeTicks: 7, state: 'S', ppid: 1 }),
+    signal: () => Promise.resolve(true),
+    watch: () => ({ [Symbol.dispose]: () => undefined }),
+  };
+}
 
-const task = (id: string): WatchedTask => ({
-  ...{ id, pid: 100, startTimeTicks: 7, conmonPid: 99, conmonStartTimeTicks: 7, cgroupPath: '/x' },
-});
+/** First process and monitor of each. */
+const PIDS = { a: [100, 99], b: [200, 199] } as const;
 
-async function scene(
-  fn: (scene: { folder: FakeFolder; clock: FakeClock; told: string[]; start: () => Promise<void> }) => Promise<void>,
-): Promise<void> {
+function task(id: keyof typeof PIDS): WatchedTask {
+  const [pid, conmonPid] = PIDS[id];
+  return { id, pid, startTimeTicks: 7, conmonPid, conmonStartTimeTicks: 7, cgroupPath: '/x' };
+}
+
+interface Scene {
+  readonly folder: FakeFolder;
+  readonly clock: FakeClock;
+  readonly gone: Set<number>;
+  readonly told: string[];
+  readonly statuses: ExitStatus[];
+  readonly corrected: ExitStatus[];
+  readonly said: string[];
+  /** Called before an exit is taken note of. */
+  readonly listener: { hears: () => void };
+  readonly start: () => Promise<void>;
+}
+
+async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
   const folder = new FakeFolder();
   const clock = new FakeClock();
+  const gone = new Set<number>();
   const told: string[] = [];
-  const onExit = (id: string): void => void told.push(id);
-  const watcher = new ExitWatcher({ clock, log: silentLog, processes, exits: folder, onExit });
-  for (const id of ['a', 'b']) watcher.arm(task(id));
-  await fn({ folder, clock, told, start: () => watcher.start() });
+  const statuses: ExitStatus[] = [];
+  const corrected: ExitStatus[] = [];
+  const said: string[] = [];
+  const listener = { hears: (): void => undefined };
+  const say = (_fields: unknown, message: string): void => void said.push(message);
+  const watcher = new ExitWatcher({
+    clock,
+    log: { ...silentLog, info: say, warn: say },
+    processes: processTable(gone),
+    exits: folder,
+    onExit: (id, status) => {
+      listener.hears();
+      told.push(id);
+      statuses.push(status);
+    },
+    onCorrection: (_id, status) => corrected.push(status),
+  });
+  for (const id of ['a', 'b'] as const) watcher.arm(task(id));
+  await fn({ folder, clock, gone, told, statuses, corrected, said, listener, start: () => watcher.start() });
   await watcher.close();
   assert.equal(folder.watches.length, 0);
   assert.equal(clock.pendingTimers, 0);
@@ -126,4 +169,79 @@ test('a folder that cannot be watched is looked at every second, until it can', 
     folder.watchable = true;
     await clock.advance(1_000);
     assert.equal(folder.watches.length, 1);
+  }));
+
+test('that it cannot be watched is said once, and once that it is over', () =>
+  scene(async ({ folder, clock, said, start }) => {
+    folder.watchable = false;
+    await start();
+    await clock.advance(60_000);
+    assert.equal(said.length, 1);
+    folder.watchable = true;
+    await clock.advance(60_000);
+    assert.equal(said.length, 2);
+    folder.watches[0]?.onLost(new Error('gone'));
+    folder.watchable = false;
+    await clock.advance(60_000);
+    assert.equal(said.length, 4);
+  }));
+
+test('who runs is not looked for on the disk, nor who has left a file in memory', () =>
+  scene(async ({ folder, clock, gone, told, start }) => {
+    await start();
+    await clock.advance(10_000);
+    gone.add(100);
+    exit(folder, 'a');
+    await clock.advance(10_000);
+    assert.deepEqual([told, folder.keptReads], [['a'], []]);
+  }));
+
+test('a disk that hangs holds nobody up: neither the others nor what can be told without it', () =>
+  scene(async ({ folder, clock, gone, told, statuses, corrected, start }) => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<undefined>();
+    folder.disk = answered;
+    folder.kept.set('a', { code: 6, writtenAtWallMs: 5 });
+    await start();
+    gone.add(100).add(99);
+    await clock.advance(1_500);
+    exit(folder, 'b');
+    await clock.advance(1_000);
+    assert.deepEqual(told, ['b']);
+    await clock.advance(1_000);
+    assert.deepEqual(told, ['b', 'a']);
+    assert.equal(statuses[1]?.kind, 'unknown');
+    answer(undefined);
+    await clock.advance(1_000);
+    assert.deepEqual(corrected, [{ kind: 'exited', code: 6, finishedAtWallMs: 5 }]);
+    await clock.advance(10_000);
+    assert.deepEqual(folder.keptReads, ['a']);
+  }));
+
+test('a monitor of an earlier version leaves its file on the disk alone, and it is found there', () =>
+  scene(async ({ folder, clock, gone, statuses, corrected, start }) => {
+    await start();
+    folder.kept.set('a', { code: 6, writtenAtWallMs: 5 });
+    gone.add(100).add(99);
+    await clock.advance(3_000);
+    assert.deepEqual(statuses, [{ kind: 'exited', code: 6, finishedAtWallMs: 5 }]);
+    // This one writes when it has already been told without.
+    gone.add(200);
+    await clock.advance(5_000);
+    assert.equal(statuses[1]?.kind, 'unknown');
+    folder.kept.set('b', { code: 7, writtenAtWallMs: 6 });
+    gone.add(199);
+    await clock.advance(2_000);
+    assert.deepEqual(corrected, [{ kind: 'exited', code: 7, finishedAtWallMs: 6 }]);
+  }));
+
+test('a listener that throws is told again', () =>
+  scene(async ({ folder, clock, told, listener, start }) => {
+    await start();
+    let failures = 2;
+    listener.hears = () => {
+      if (failures-- > 0) throw new Error('the journal is closed');
+    };
+    exit(folder, 'a');
+    await clock.advance(10_000);
+    assert.deepEqual(told, ['a']);
   }));
