@@ -1,6 +1,6 @@
-import { stat, statfs } from 'node:fs/promises';
-import { errnoError, fromNodeError } from './errno.ts';
-import type { FileSystemStat, HangSafeRequest, PathStat } from './hang-safe.ts';
+import { errnoError } from './errno.ts';
+import { fileSystemStat, listFolder, makeFolder, pathStat } from './file-look.ts';
+import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
 
@@ -17,6 +17,11 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       return await pathStat(request.path);
     case 'statfs':
       return await fileSystemStat(request.path);
+    case 'mkdir':
+      await makeFolder(request.path, request.mode);
+      return undefined;
+    case 'list':
+      return await listFolder(request.path);
     case 'mountFrom': {
       // Synchronous: the working directory belongs to the whole process.
       process.chdir(request.directory);
@@ -26,31 +31,6 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       if (result < 0) throw errnoError(errno, `mount ${request.type} on ${request.target}`);
       return undefined;
     }
-  }
-}
-
-async function pathStat(path: string): Promise<PathStat> {
-  try {
-    const { mode, uid, gid, size, dev, ino } = await stat(path);
-    return { mode, uid, gid, sizeBytes: size, dev, ino };
-  } catch (error) {
-    throw fromNodeError(error, `stat ${path}`);
-  }
-}
-
-async function fileSystemStat(path: string): Promise<FileSystemStat> {
-  try {
-    const { type, bsize, blocks, bfree, bavail, files, ffree } = await statfs(path);
-    return {
-      type,
-      totalBytes: blocks * bsize,
-      freeBytes: bfree * bsize,
-      availableBytes: bavail * bsize,
-      inodes: files,
-      freeInodes: ffree,
-    };
-  } catch (error) {
-    throw fromNodeError(error, `statfs ${path}`);
   }
 }
 

@@ -8,6 +8,8 @@ export type HangSafeRequest =
   | { readonly call: 'umount2'; readonly target: string; readonly flags: number }
   | { readonly call: 'stat'; readonly path: string }
   | { readonly call: 'statfs'; readonly path: string }
+  | { readonly call: 'mkdir'; readonly path: string; readonly mode: number }
+  | { readonly call: 'list'; readonly path: string }
   | {
       readonly call: 'mountFrom';
       readonly directory: string;
@@ -25,6 +27,14 @@ export interface PathStat {
   readonly sizeBytes: number;
   readonly dev: number;
   readonly ino: number;
+  /** dev_t, of a device. */
+  readonly rdev: number;
+}
+
+export interface FolderEntry {
+  readonly name: string;
+  /** Of the entry itself: a symbolic link is `other`. */
+  readonly kind: 'folder' | 'device' | 'other';
 }
 
 export interface FileSystemStat {
@@ -71,6 +81,15 @@ export class HangSafe {
 
   async statfs(op: Op, path: string): Promise<FileSystemStat> {
     return (await this.#ask(op, { call: 'statfs', path })) as FileSystemStat;
+  }
+
+  /** With those above it; there already is a success. */
+  async mkdir(op: Op, path: string, mode: number): Promise<void> {
+    await this.#ask(op, { call: 'mkdir', path, mode });
+  }
+
+  async list(op: Op, path: string): Promise<FolderEntry[]> {
+    return (await this.#ask(op, { call: 'list', path })) as FolderEntry[];
   }
 
   /** mount(2) with the working directory set, so that relative names in `data` stay short. */

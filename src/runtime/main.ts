@@ -12,6 +12,8 @@ import type { Ledger } from '../lib/ledger.ts';
 import type { Log } from '../lib/log.ts';
 import { AMPLE_ROOM, type Room } from '../lib/store/disk-room.ts';
 import type { StoreThread } from '../lib/store/store-thread.ts';
+import { HangSafe } from '../linux/hang-safe.ts';
+import { HostFiles } from '../linux/host-files.ts';
 import { Mounts } from '../linux/mounts.ts';
 import { Namespaces } from '../linux/namespaces.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
@@ -128,7 +130,8 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const containers = await RecordStore.open(storeDeps, CONTAINER_CODEC);
   tellDamaged(journal, { sandboxes, containers });
 
-  const mounts = new Mounts({ clock });
+  const hangSafe = new HangSafe({ clock });
+  const mounts = new Mounts({ clock, hangSafe });
   const pins = new Namespaces({ clock, faults });
   const remover = new SafeRemove({ clock, faults });
   const snapshotThread = new SnapshotThread({ clock, faults });
@@ -216,6 +219,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       host: host.facts,
       runtime: probed.runtime,
       seccomp,
+      hostFiles: new HostFiles(hangSafe),
       ...(catatonit === undefined ? {} : { catatonit }),
       pidOf: (id) => {
         const record = containers.get(id);
@@ -286,6 +290,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       images.close();
       await ended;
       pidfds.close();
+      hangSafe.close();
       pins.close();
       remover.close();
       await snapshotThread.close();

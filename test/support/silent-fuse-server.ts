@@ -3,9 +3,10 @@ import { libc } from '../../src/linux/libc.ts';
 
 /**
  * A file system in user space with one file, whose opening is never answered. Whoever opens it waits in the kernel, in state D, and
- * SIGKILL does not end it (the request has been taken, so the kernel waits for the answer) until this process ends.
+ * SIGKILL does not end it (the request has been taken, so the kernel waits for the answer) until this process ends. The same for whoever
+ * looks at a name that begins with `lost`.
  *
- * usage: silent-fuse-server.ts MOUNT-POINT; writes a line when it is mounted, and one for each opening that it has taken
+ * usage: silent-fuse-server.ts MOUNT-POINT; writes a line when it is mounted, and one for each opening or look that it has taken
  */
 const FUSE = {
   lookup: 1,
@@ -55,7 +56,12 @@ function answerOf(opcode: number, node: bigint, request: Buffer): Buffer | numbe
       return out;
     }
     case FUSE.lookup: {
-      if (request.toString('utf8', IN_HEADER, request.length - 1) !== 'silent') return ENOENT;
+      const name = request.toString('utf8', IN_HEADER, request.length - 1);
+      if (name.startsWith('lost')) {
+        process.stdout.write('taken\n');
+        return 'silence';
+      }
+      if (name !== 'silent') return ENOENT;
       const out = Buffer.alloc(40);
       out.writeBigUInt64LE(FILE, 0);
       out.writeBigUInt64LE(FOR_EVER_S, 16);

@@ -41,7 +41,12 @@ export class SilentFuse implements AsyncDisposable {
     return join(this.dir, 'silent');
   }
 
-  /** Returns when one more process has opened {@link file}: it does not die of SIGKILL any more. */
+  /** Whoever looks at it (stat) hangs likewise. */
+  lost(which: number): string {
+    return join(this.dir, `lost-${which}`);
+  }
+
+  /** Returns when one more process has opened {@link file}, or looked at what is lost: it does not die of SIGKILL any more. */
   async opened(): Promise<void> {
     await this.#nextLine('taken');
   }

@@ -1,8 +1,9 @@
-import { mkdir, stat } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MountPropagation, SupplementalGroupsPolicy, type Mount } from '../../cri/gen/api.ts';
-import { raceSignal, type Op } from '../../lib/abort.ts';
+import type { Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, invalidArgument } from '../../lib/errors.ts';
+import type { HostFiles } from '../../linux/host-files.ts';
 import { mountOf, readMountinfo } from '../../linux/mountinfo.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
 import { buildInfraSpec } from '../oci/build-infra-spec.ts';
@@ -27,6 +28,8 @@ export interface SpecBuilderDeps {
   readonly seccomp: SeccompProfiles;
   /** Path of catatonit; absent: no pod can share its PID namespace. */
   readonly catatonit?: string;
+  /** For what a configuration names on the host: it may be on a share that is dead. */
+  readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir'>;
   /** Process of a running container, for CRI's TARGET mode. */
   pidOf(containerId: string): number | undefined;
 }
@@ -76,7 +79,7 @@ export class SpecBuilder {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
     const { config } = meta;
     await this.#prepareMountSources(op, config.mounts);
-    const [files, devices] = await Promise.all([readUserFiles(rootfs), this.#devices(meta)]);
+    const [files, devices] = await Promise.all([readUserFiles(rootfs), this.#devices(op, meta)]);
     const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
       host: this.#deps.host,
@@ -160,10 +163,16 @@ export class SpecBuilder {
     }
   }
 
-  async #devices(meta: ContainerMeta): Promise<DeviceInput[]> {
+  async #devices(op: Op, meta: ContainerMeta): Promise<DeviceInput[]> {
     const found = await Promise.all(
       meta.config.devices.map(({ hostPath, containerPath, permissions }) =>
-        devicesAt(hostPath, containerPath === '' ? hostPath : containerPath, permissions === '' ? 'rwm' : permissions),
+        devicesAt(
+          op,
+          this.#deps.hostFiles,
+          hostPath,
+          containerPath === '' ? hostPath : containerPath,
+          permissions === '' ? 'rwm' : permissions,
+        ),
       ),
     );
     return found.flat();
@@ -176,7 +185,7 @@ export class SpecBuilder {
 
   /** A source that is missing is made, as the field's runtimes do; propagation needs a source that takes part in it. */
   async #prepareMountSources(op: Op, mounts: readonly Mount[]): Promise<void> {
-    for (const { hostPath } of mounts) await raceSignal(makeIfMissing(hostPath), op.signal);
+    for (const { hostPath } of mounts) await this.#makeIfMissing(op, hostPath);
     const propagating = mounts.filter(({ propagation }) => propagation !== MountPropagation.PROPAGATION_PRIVATE);
     if (propagating.length === 0) return;
     const infos = await readMountinfo();
@@ -191,19 +200,20 @@ export class SpecBuilder {
       );
     }
   }
+
+  async #makeIfMissing(op: Op, path: string): Promise<void> {
+    const { hostFiles } = this.#deps;
+    try {
+      await hostFiles.stat(op, path);
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw error;
+      await hostFiles.mkdir(op, path, 0o755);
+    }
+  }
 }
 
 function pidNamespaceOf<Key extends string>(key: Key, pid: number | undefined): Partial<Record<Key, string>> {
   return pid === undefined ? {} : ({ [key]: `/proc/${String(pid)}/ns/pid` } as Record<Key, string>);
-}
-
-async function makeIfMissing(path: string): Promise<void> {
-  try {
-    await stat(path);
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-    await mkdir(path, { recursive: true, mode: 0o755 });
-  }
 }
 
 function userRequestOf({ config, facts }: ContainerMeta): UserRequest {

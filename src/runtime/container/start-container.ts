@@ -155,7 +155,10 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
     rt.snapshots.mount(limited, id, rootfs),
   );
   await rt.faults.reach('start-container/rootfs-mounted');
-  const { request, user } = await rt.specs.task(op, meta, sandbox);
+  const what = `preparing the task of container ${id}`;
+  const { request, user } = await withLimit(op, rt.clock, PREPARE_TIMEOUT_MS, what, (limited) =>
+    rt.specs.task(limited, meta, sandbox),
+  );
   const task = await rt.tasks.create(op, request);
   await rt.faults.reach('start-container/task-made');
   await Promise.all([

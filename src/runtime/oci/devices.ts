@@ -1,13 +1,18 @@
-import type { Stats } from 'node:fs';
-import { readdir, stat } from 'node:fs/promises';
+import { constants } from 'node:fs';
 import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
 import { errnoOf, invalidArgument, notFound } from '../../lib/errors.ts';
+import type { HostFiles } from '../../linux/host-files.ts';
 import type { DeviceInput } from './container-spec-input.ts';
 import type { OciDevice } from './spec.ts';
 
 /** The node as a specification has it; undefined for what is no device. */
-export function deviceNode(path: string, stats: Stats): OciDevice | undefined {
-  const type = stats.isBlockDevice() ? 'b' : stats.isCharacterDevice() ? 'c' : undefined;
+export function deviceNode(
+  path: string,
+  stats: { readonly mode: number; readonly rdev: number; readonly uid: number; readonly gid: number },
+): OciDevice | undefined {
+  const kind = stats.mode & constants.S_IFMT;
+  const type = kind === constants.S_IFBLK ? 'b' : kind === constants.S_IFCHR ? 'c' : undefined;
   if (type === undefined) return undefined;
   const { major, minor } = splitDeviceNumber(BigInt(stats.rdev));
   return { type, path, major, minor, fileMode: stats.mode & 0o777, uid: stats.uid, gid: stats.gid };
@@ -22,18 +27,26 @@ export function splitDeviceNumber(dev: bigint): { readonly major: number; readon
 }
 
 /** The CRI's Device: one node, or a folder of nodes. NotFound, or InvalidArgument for what is neither. */
-export async function devicesAt(hostPath: string, containerPath: string, permissions: string): Promise<DeviceInput[]> {
-  const stats = await stat(hostPath).catch((error: unknown) => {
+export async function devicesAt(
+  op: Op,
+  files: Pick<HostFiles, 'stat' | 'list'>,
+  hostPath: string,
+  containerPath: string,
+  permissions: string,
+): Promise<DeviceInput[]> {
+  const stats = await files.stat(op, hostPath).catch((error: unknown) => {
     if (errnoOf(error) === 'ENOENT') throw notFound(`device ${hostPath}: no such file`);
     throw error;
   });
   const device = deviceNode(containerPath, stats);
   if (device !== undefined) return [{ containerPath, device, permissions }];
-  if (!stats.isDirectory()) throw invalidArgument(`device ${hostPath}: neither a device nor a folder of devices`);
+  if ((stats.mode & constants.S_IFMT) !== constants.S_IFDIR) {
+    throw invalidArgument(`device ${hostPath}: neither a device nor a folder of devices`);
+  }
   const found: DeviceInput[] = [];
-  for (const entry of await readdir(hostPath, { withFileTypes: true })) {
-    if (!entry.isDirectory() && !entry.isCharacterDevice() && !entry.isBlockDevice()) continue;
-    found.push(...(await devicesAt(join(hostPath, entry.name), join(containerPath, entry.name), permissions)));
+  for (const { name, kind } of await files.list(op, hostPath)) {
+    if (kind === 'other') continue;
+    found.push(...(await devicesAt(op, files, join(hostPath, name), join(containerPath, name), permissions)));
   }
   return found;
 }

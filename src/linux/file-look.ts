@@ -1,0 +1,52 @@
+import { mkdir, readdir, stat, statfs } from 'node:fs/promises';
+import { fromNodeError } from './errno.ts';
+import type { FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
+
+/** Calls by path in this process's own thread pool. A dead share keeps the thread; `hang-safe` makes them in a process for that. */
+
+/** stat(2): follows symbolic links. */
+export async function pathStat(path: string): Promise<PathStat> {
+  try {
+    const { mode, uid, gid, size, dev, ino, rdev } = await stat(path);
+    return { mode, uid, gid, sizeBytes: size, dev, ino, rdev };
+  } catch (error) {
+    throw fromNodeError(error, `stat ${path}`);
+  }
+}
+
+export async function fileSystemStat(path: string): Promise<FileSystemStat> {
+  try {
+    const { type, bsize, blocks, bfree, bavail, files, ffree } = await statfs(path);
+    return {
+      type,
+      totalBytes: blocks * bsize,
+      freeBytes: bfree * bsize,
+      availableBytes: bavail * bsize,
+      inodes: files,
+      freeInodes: ffree,
+    };
+  } catch (error) {
+    throw fromNodeError(error, `statfs ${path}`);
+  }
+}
+
+/** With those above it; there already is a success. */
+export async function makeFolder(path: string, mode: number): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode });
+  } catch (error) {
+    throw fromNodeError(error, `mkdir ${path}`);
+  }
+}
+
+export async function listFolder(path: string): Promise<FolderEntry[]> {
+  try {
+    const entries = await readdir(path, { withFileTypes: true });
+    return entries.map((entry) => ({
+      name: entry.name,
+      kind: entry.isDirectory() ? 'folder' : entry.isCharacterDevice() || entry.isBlockDevice() ? 'device' : 'other',
+    }));
+  } catch (error) {
+    throw fromNodeError(error, `read the folder ${path}`);
+  }
+}

@@ -1,0 +1,56 @@
+import { constants } from 'node:os';
+import { normalize } from 'node:path';
+import type { Op } from '../lib/abort.ts';
+import { waitingFor } from '../lib/waits.ts';
+import { listFolder, makeFolder, pathStat } from './file-look.ts';
+import type { FolderEntry, HangSafe, PathStat } from './hang-safe.ts';
+import { cPath } from './file-syscalls.ts';
+import { AT_FDCWD, O, RESOLVE } from './kernel-constants.ts';
+import { callAsync, libc, SYS } from './libc.ts';
+import { readMountinfo } from './mountinfo.ts';
+import { pathIsLocal } from './mounts.ts';
+
+/**
+ * Looks at paths of the host that somebody else has chosen: on a dead share such a call never returns. It is made in a helper process,
+ * unless the way there leads through this machine's own file systems only. Errors by errno.
+ */
+export class HostFiles {
+  readonly #hangSafe: Pick<HangSafe, 'stat' | 'mkdir' | 'list'>;
+
+  constructor(hangSafe: Pick<HangSafe, 'stat' | 'mkdir' | 'list'>) {
+    this.#hangSafe = hangSafe;
+  }
+
+  /** stat(2): follows symbolic links. */
+  async stat(op: Op, path: string): Promise<PathStat> {
+    return await this.#look(op, path, pathStat, () => this.#hangSafe.stat(op, path));
+  }
+
+  async list(op: Op, path: string): Promise<FolderEntry[]> {
+    return await this.#look(op, path, listFolder, () => this.#hangSafe.list(op, path));
+  }
+
+  /** With those above it; there already is a success. */
+  async mkdir(op: Op, path: string, mode: number): Promise<void> {
+    const here = (): Promise<void> => makeFolder(path, mode);
+    await this.#look(op, path, here, () => this.#hangSafe.mkdir(op, path, mode));
+  }
+
+  async #look<T>(op: Op, path: string, here: (path: string) => Promise<T>, apart: () => Promise<T>): Promise<T> {
+    op.signal.throwIfAborted();
+    if (await staysHere(path)) return await here(path);
+    return await waitingFor(op, `the file system of ${path}`, apart);
+  }
+}
+
+/** A link leads anywhere, so a path with one does not count; what is missing of a path has no links either. */
+async function staysHere(path: string): Promise<boolean> {
+  // As if for something in it: the mount that may be on the path itself counts, too.
+  if (!pathIsLocal(await readMountinfo(), `${normalize(path)}/.`)) return false;
+  const how = new BigUint64Array([BigInt(O.PATH | O.CLOEXEC), 0n, BigInt(RESOLVE.NO_SYMLINKS)]);
+  const bytes = new Uint8Array(how.buffer);
+  const { result, errno } = await callAsync(libc.openat2, SYS.openat2, AT_FDCWD, cPath(path), bytes, bytes.length);
+  if (result < 0) return errno === constants.errno.ENOENT;
+  libc.close(result);
+  return true;
+}
