@@ -19,8 +19,17 @@ export type TaskRemains = Pick<Task, 'id' | 'bundleDir' | 'cgroupPath' | 'runtim
 const KILL_WAIT_MS = 10_000;
 /** A monitor ends by itself within milliseconds of its container, unless it is stopped or its log's disk hangs. */
 const MONITOR_WAIT_MS = 2_000;
+/** One that alone knows how its container ended says so when it has written the rest of the log, however slow that log's disk is. */
+const LAST_WORD_WAIT_MS = 60_000;
 
 const SIGKILL = 9;
+
+export interface DeleteOptions {
+  /** Kill what lives of it. */
+  readonly force?: boolean;
+  /** Nobody knows how it ended but perhaps its monitor, which is given its time to say so. */
+  readonly exitUnknown?: boolean;
+}
 
 /**
  * Removes a task step by step, and looks after each step whether it is so: "not found" from one layer proves nothing
@@ -31,17 +40,17 @@ export async function deleteTask(
   op: Op,
   context: TaskContext,
   task: TaskRemains,
-  options: { readonly force?: boolean } = {},
+  options: DeleteOptions = {},
 ): Promise<void> {
   const monitor = identity(task.conmonPid, task.conmonStartTimeTicks);
   // A create that was cut off may still be at work, and would make anew what is deleted here.
-  if (monitor === undefined) await killAndWait(op, context, task, await haltMakers(context.processes, task));
+  if (monitor === undefined) await killAndWait(op, context, task, await haltMakers(op, context, task));
   await context.faults.reach('delete-task/makers-ended');
   await endProcesses(op, context, task, options.force === true);
   await context.faults.reach('delete-task/processes-ended');
   await deleteFromRuntime(op, context, task);
   await context.faults.reach('delete-task/deleted');
-  if (monitor !== undefined) await endMonitor(op, context, task, monitor);
+  if (monitor !== undefined) await endMonitor(op, context, task, monitor, options.exitUnknown === true);
   await context.faults.reach('delete-task/monitor-ended');
   for (const name of BUNDLE_LEFTOVERS) await unlinkIfThere(join(task.bundleDir, name));
   await unlinkIfThere(join(context.socketsDir, socketName(task.id)));
@@ -91,13 +100,30 @@ async function deleteFromRuntime(op: Op, context: TaskContext, task: TaskRemains
   await rmdirIfThere(stateDir);
 }
 
-async function endMonitor(op: Op, context: TaskContext, task: TaskRemains, monitor: ProcessKey): Promise<void> {
-  const gone = await waitingFor(op, `its monitor, process ${monitor.pid}, to end`, () =>
-    waitGone(op, context.clock, context.processes, monitor, MONITOR_WAIT_MS),
-  );
-  if (gone) return;
+async function endMonitor(
+  op: Op,
+  context: TaskContext,
+  task: TaskRemains,
+  monitor: ProcessKey,
+  exitUnknown: boolean,
+): Promise<void> {
+  const { clock, processes } = context;
+  const gone = (what: string, waitMs: number): Promise<boolean> =>
+    waitingFor(op, `its monitor, process ${monitor.pid}, ${what}`, () =>
+      waitGone(op, clock, processes, monitor, waitMs),
+    );
+  if (await gone('to end', MONITOR_WAIT_MS)) return;
+  // conmon reaps the process, writes the rest of the log and only then the exit file: killed before, it takes the code with it.
+  const maySpeak = exitUnknown && !(await isStopped(context, monitor));
+  if (maySpeak && (await gone('to say how its container ended', LAST_WORD_WAIT_MS))) return;
   op.log.warn({ containerId: task.id, conmonPid: monitor.pid }, 'monitor outlives its container: killed');
   await killAndWait(op, context, task, [monitor]);
+}
+
+/** By a signal or a debugger: it says nothing, and what it did not reap is in the process table. */
+async function isStopped(context: TaskContext, monitor: ProcessKey): Promise<boolean> {
+  const view = await context.processes.view(monitor.pid);
+  return view?.state === 'T' || view?.state === 't';
 }
 
 async function killAndWait(

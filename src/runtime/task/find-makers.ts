@@ -1,25 +1,53 @@
+import { basename } from 'node:path';
+import { raceSignal, type Op } from '../../lib/abort.ts';
 import type { ProcessKey } from '../../linux/procfs.ts';
 import { listPids, readCmdline } from '../../linux/procfs.ts';
 import type { ProcessTable, ProcessView } from './process-table.ts';
+import type { TaskCgroups } from './task-cgroups.ts';
 import type { Task } from './task.ts';
+
+/** Where makers are looked for. */
+export interface MakersAt {
+  readonly processes: Pick<ProcessTable, 'view' | 'signal'>;
+  readonly cgroups: Pick<TaskCgroups, 'procs'>;
+  /** Path of conmon. */
+  readonly conmon: string;
+  readonly monitorCgroup?: string;
+  readonly pids?: () => Promise<readonly number[]>;
+  readonly argvOf?: (pid: number) => Promise<readonly string[] | undefined>;
+}
+
+/** What the kernel keeps of a program's name. */
+const COMM_LENGTH = 15;
 
 /**
  * The processes that make a task whose create was cut off before their pids were known: its monitor, an OCI runtime
  * that still creates (both name the bundle folder and the id on their command lines), and what these have started: hooks, the
- * container's first process. Reads the whole of /proc.
+ * container's first process.
+ *
+ * The kernel reads a command line out of the process itself, and that may hang with it. So only the monitors' cgroup is read, where an
+ * OCI runtime is, too, and whatever is called conmon: a monitor that was not yet moved is in the cgroup of a daemon that is gone.
  */
 export async function findMakers(
-  processes: ProcessTable,
+  op: Op,
+  { processes, cgroups, conmon, monitorCgroup, pids = listPids, argvOf = readCmdline }: MakersAt,
   task: Pick<Task, 'id' | 'bundleDir'>,
 ): Promise<readonly ProcessKey[]> {
+  const monitors = new Set(monitorCgroup === undefined ? [] : await cgroups.procs(monitorCgroup, false));
+  const monitorName = basename(conmon).slice(0, COMM_LENGTH);
   const makers = new Set<number>();
   const views: ProcessView[] = [];
-  for (const pid of await listPids()) {
+  for (const pid of await pids()) {
     // Looked at before and after: between two reads the pid may have changed hands.
     const before = await processes.view(pid);
-    const isMaker = isMakerOf((await readCmdline(pid)) ?? [], task);
+    if (before === undefined) continue;
+    if (!monitors.has(pid) && before.comm !== monitorName) {
+      views.push(before);
+      continue;
+    }
+    const isMaker = isMakerOf((await raceSignal(argvOf(pid), op.signal)) ?? [], task);
     const after = await processes.view(pid);
-    if (after === undefined || before?.startTimeTicks !== after.startTimeTicks) continue;
+    if (before.startTimeTicks !== after?.startTimeTicks) continue;
     views.push(after);
     if (isMaker) makers.add(pid);
   }
@@ -27,24 +55,29 @@ export async function findMakers(
 }
 
 const SIGSTOP = 19;
+/** What still forks after so many is no maker but what they have made; its cgroup is ended next, and that does not depend on a list. */
+const MOST_ROUNDS = 50;
 
 /**
  * Finds the makers and stops them (SIGSTOP), again and again until a look finds no new one: a process that forks between
  * the look and its end would leave a child that nothing ties to the task any more. To be killed next.
  */
 export async function haltMakers(
-  processes: ProcessTable,
+  op: Op,
+  at: MakersAt,
   task: Pick<Task, 'id' | 'bundleDir'>,
 ): Promise<readonly ProcessKey[]> {
   const halted = new Map<number, ProcessKey>();
-  for (;;) {
-    const fresh = (await findMakers(processes, task)).filter(({ pid }) => !halted.has(pid));
-    if (fresh.length === 0) return [...halted.values()];
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    op.signal.throwIfAborted();
+    const fresh = (await findMakers(op, at, task)).filter(({ pid }) => !halted.has(pid));
+    if (fresh.length === 0) break;
     for (const maker of fresh) {
-      await processes.signal(maker, SIGSTOP);
+      await at.processes.signal(maker, SIGSTOP);
       halted.set(maker.pid, maker);
     }
   }
+  return [...halted.values()];
 }
 
 export function isMakerOf(argv: readonly string[], task: Pick<Task, 'id' | 'bundleDir'>): boolean {

@@ -3,6 +3,8 @@ import type { PidfdWatcher } from '../../linux/pidfd-watcher.ts';
 import { processIdentity, type ProcessKey } from '../../linux/procfs.ts';
 
 export interface ProcessView extends ProcessKey {
+  /** The program's name, as the kernel keeps it; absent: it was not looked at. */
+  readonly comm?: string;
   /** One letter, as in /proc/PID/stat: `Z` is dead and not reaped. */
   readonly state: string;
   readonly ppid: number;

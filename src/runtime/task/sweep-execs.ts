@@ -21,7 +21,7 @@ export async function sweepExecs(op: Op, context: TaskContext): Promise<number> 
     const dir = join(context.execDir, name);
     const cgroup = await cgroupOf(join(dir, 'pid'), name);
     // The command itself is the monitor's child.
-    for (const maker of await haltMakers(context.processes, { id: name, bundleDir: dir })) {
+    for (const maker of await haltMakers(op, context, { id: name, bundleDir: dir })) {
       await context.processes.signal(maker, SIGKILL);
     }
     if (cgroup !== undefined) {
