@@ -1,9 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import { raceSignal } from '../../lib/abort.ts';
-import type { Clock } from '../../lib/clock.ts';
 import { alreadyExists, invalidArgument, messageOf, notFound } from '../../lib/errors.ts';
-import type { Log } from '../../lib/log.ts';
-import type { Database } from '../../lib/store/store-thread.ts';
+import { RecordWrites, type RecordDeps } from './record-writes.ts';
 
 /** What is known about one object: metadata never changes, status is replaced whole. */
 export interface StoredRecord<Meta, Status> {
@@ -26,12 +24,6 @@ export interface RecordCodec<Meta, Status> {
   decode(id: string, config: Uint8Array, facts: unknown, status: unknown): StoredRecord<Meta, Status>;
 }
 
-export interface RecordStoreDeps {
-  readonly db: Database;
-  readonly clock: Clock;
-  readonly log: Log;
-}
-
 /** A record that was moved to the table `damaged`. */
 export interface DamagedRecord {
   readonly id: string;
@@ -45,29 +37,27 @@ interface Row {
   readonly status: string;
 }
 
-const PERSIST_RETRY_MS = 1_000;
-
 /**
  * The objects of one kind: in memory for every question, in SQLite for the next process. Nothing here waits for a lane, and
  * one record that cannot be read is set aside by name while the rest goes on (BEHAVIOUR.md T15).
  */
 export class RecordStore<Meta extends { readonly id: string }, Status> {
-  readonly #deps: RecordStoreDeps;
+  readonly #deps: RecordDeps;
   readonly #codec: RecordCodec<Meta, Status>;
   readonly #records = new Map<string, StoredRecord<Meta, Status>>();
   readonly #listeners = new Map<string, Set<() => void>>();
-  readonly #unpersisted = new Set<string>();
+  readonly #writes: RecordWrites<Status>;
   readonly #setAsideNow: DamagedRecord[] = [];
   readonly #observers: RecordObserver<Meta, Status>[] = [];
-  #closed = false;
 
-  private constructor(deps: RecordStoreDeps, codec: RecordCodec<Meta, Status>) {
+  private constructor(deps: RecordDeps, codec: RecordCodec<Meta, Status>) {
     this.#deps = deps;
     this.#codec = codec;
+    this.#writes = new RecordWrites(deps, codec.table, (id) => this.#records.get(id));
   }
 
   static async open<Meta extends { readonly id: string }, Status>(
-    deps: RecordStoreDeps,
+    deps: RecordDeps,
     codec: RecordCodec<Meta, Status>,
   ): Promise<RecordStore<Meta, Status>> {
     const store = new RecordStore(deps, codec);
@@ -131,24 +121,28 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
 
   /**
    * Copies, persists, then publishes: nobody sees what is not on disk. If the status changed meanwhile (an exit does not
-   * wait), `change` is asked again on the new one; it throws when it no longer applies.
+   * wait), `change` is asked again on the new one; it throws when it no longer applies. What has been returned is on disk from then
+   * on, or something newer. Updates of one object wait for one another.
    * Throws NotFound when the object is gone.
    */
-  async update(id: string, change: (status: Status) => Status): Promise<Status> {
-    for (;;) {
-      const base = this.must(id);
-      const status = change(base.status);
-      if (status === base.status) return status;
-      await this.#persist(id, status);
-      if (this.#records.get(id) !== base) continue;
-      this.#publish(id, { meta: base.meta, status });
-      return status;
-    }
+  update(id: string, change: (status: Status) => Status): Promise<Status> {
+    return this.#writes.inTurn(id, async () => {
+      for (;;) {
+        const base = this.must(id);
+        const status = change(base.status);
+        if (status === base.status) return status;
+        await this.#writes.write(id, status);
+        if (this.#records.get(id) !== base) continue;
+        this.#publish(id, { meta: base.meta, status });
+        this.#writes.settle(id);
+        return status;
+      }
+    });
   }
 
   /**
    * Publishes at once and persists after, again and again until it is on disk: for exits, which must be visible
-   * whatever the disk does. Undefined when the object is gone. `onPersisted` is called when it is on disk.
+   * whatever the disk does. Undefined when the object is gone. `onPersisted` is called when it is on disk, unless the object is gone before.
    */
   publishFirst(id: string, change: (status: Status) => Status, onPersisted?: () => void): Status | undefined {
     const base = this.#records.get(id);
@@ -156,7 +150,7 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     const status = change(base.status);
     if (status === base.status) return status;
     this.#publish(id, { meta: base.meta, status });
-    this.#persistUntilDone(id, onPersisted);
+    this.#writes.writeVisible(id, onPersisted);
     return status;
   }
 
@@ -170,17 +164,17 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
 
   /** Ids whose visible status is newer than what is on disk. */
   get unpersisted(): readonly string[] {
-    return [...this.#unpersisted];
+    return this.#writes.unpersisted;
   }
 
   /** Nothing is tried again from now on: the next process finds out by looking. */
   close(): void {
-    this.#closed = true;
+    this.#writes.close();
   }
 
   async remove(id: string): Promise<void> {
     await this.#deps.db.write({ sql: `DELETE FROM ${this.#codec.table} WHERE id = ?`, params: [id] });
-    this.#unpersisted.delete(id);
+    this.#writes.forget(id);
     this.#publish(id, undefined);
   }
 
@@ -219,32 +213,6 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     for (const listener of [...(this.#listeners.get(id) ?? [])]) listener();
     // After those who wait for this very object (BEHAVIOUR.md 40).
     for (const observer of this.#observers) observer(before, record);
-  }
-
-  async #persist(id: string, status: Status): Promise<void> {
-    await this.#deps.db.write({
-      sql: `UPDATE ${this.#codec.table} SET status = ? WHERE id = ?`,
-      params: [JSON.stringify(status), id],
-    });
-  }
-
-  #persistUntilDone(id: string, onPersisted?: () => void): void {
-    const record = this.#records.get(id);
-    if (record === undefined) return;
-    this.#unpersisted.add(id);
-    this.#persist(id, record.status).then(
-      () => {
-        if (this.#records.get(id) === record || !this.#records.has(id)) this.#unpersisted.delete(id);
-        onPersisted?.();
-      },
-      (error: unknown) => {
-        if (this.#closed) return;
-        this.#deps.log.error({ id, error: messageOf(error) }, 'status not persisted, trying again');
-        this.#deps.clock.after(PERSIST_RETRY_MS, () => {
-          if (!this.#closed && this.#unpersisted.has(id)) this.#persistUntilDone(id, onPersisted);
-        });
-      },
-    );
   }
 
   async #setAside(id: string, reason: string): Promise<void> {
