@@ -77,7 +77,7 @@ class PodLife {
     const config = this.#config;
     const made = await this.#daemon.ask(({ runtime }) => runtime.runPodSandbox(op, { config, runtimeHandler: '' }));
     this.#sandboxId = made.podSandboxId;
-    await eventually('one sandbox of this name', async () => {
+    await this.#eventually('one sandbox of this name', async () => {
       const { items } = await this.#daemon.ask(({ runtime }) => runtime.listPodSandbox(op, { filter: undefined }));
       return items.length === 1 && items[0]?.id === this.#sandboxId;
     });
@@ -121,7 +121,7 @@ class PodLife {
   async removePod(): Promise<void> {
     const podSandboxId = this.#sandboxId;
     await this.#daemon.ask(({ runtime }) => runtime.removePodSandbox(op, { podSandboxId }));
-    await eventually('nothing listed', () =>
+    await this.#eventually('nothing listed', () =>
       this.#daemon.ask(async ({ runtime }) => {
         const { items } = await runtime.listPodSandbox(op, { filter: undefined });
         const { containers } = await runtime.listContainers(op, { filter: undefined });
@@ -131,7 +131,7 @@ class PodLife {
   }
 
   async hasBegun(name: Name): Promise<void> {
-    await eventually(`the first line of ${name}`, async () => {
+    await this.#eventually(`the first line of ${name}`, async () => {
       const status = await this.#status(name);
       // Looked at each time, so that a container that ended before its time is told as such.
       if (status.state === ContainerState.CONTAINER_EXITED) assert.fail(`${name} has ended: ${describe(status)}`);
@@ -142,7 +142,7 @@ class PodLife {
   /** The right code, told as its own end, at a time after its start, with every line in the log once. */
   async expectEnd(name: Name): Promise<void> {
     let status = await this.#status(name);
-    await eventually(`the end of ${name}`, async () => {
+    await this.#eventually(`the end of ${name}`, async () => {
       status = await this.#status(name);
       return status.state === ContainerState.CONTAINER_EXITED;
     });
@@ -171,17 +171,17 @@ class PodLife {
     const text = await readFile(path, 'utf8').catch(() => '');
     return text.split('\n').flatMap((line) => (line === '' ? [] : [line.split(' ').slice(3).join(' ')]));
   }
+
+  async #eventually(what: string, look: () => Promise<boolean>): Promise<void> {
+    const startMs = performance.now();
+    while (!(await look())) {
+      if (this.#daemon.quietSinceMs(startMs) > PATIENCE_MS) assert.fail(`${what} did not come about`);
+      await new Promise((next) => setTimeout(next, LOOK_AGAIN_MS));
+    }
+  }
 }
 
 function describe({ metadata, state, exitCode, reason, message, startedAt, finishedAt }: ContainerStatus): string {
   const times = `started ${String(startedAt)}, finished ${String(finishedAt)}`;
   return `${metadata?.name ?? ''}: state ${String(state)}, code ${String(exitCode)}, ${reason}: ${message}; ${times}`;
-}
-
-async function eventually(what: string, look: () => Promise<boolean>): Promise<void> {
-  const endMs = performance.now() + PATIENCE_MS;
-  while (!(await look())) {
-    if (performance.now() > endMs) assert.fail(`${what} did not come about`);
-    await new Promise((next) => setTimeout(next, LOOK_AGAIN_MS));
-  }
 }
