@@ -60,6 +60,18 @@ test('a cleanup that fails is tried again, and the exit stays what it is', async
   assert.equal(rt.containers.must(ID).status.state.kind, 'exited');
 });
 
+test('an exit that cannot be told of is cleaned up after all the same', async () => {
+  const { rt, clock, done } = await oneContainer();
+  const journal = {
+    record: () => {
+      throw new Error('the journal is closed');
+    },
+  } as unknown as typeof rt.journal;
+  assert.throws(() => recordExit({ ...rt, journal }, ID, exit(7)), /closed/);
+  await clock.advance(0);
+  assert.deepEqual(done, [['container-cleanup', 0]]);
+});
+
 test('the end of the process that holds a PID namespace is the end of READY, told once', async () => {
   const { rt, journal, done } = await oneContainer();
   recordExit(rt, SANDBOX, exit(0));

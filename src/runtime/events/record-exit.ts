@@ -34,6 +34,8 @@ function recordContainerExit(rt: RuntimeContext, id: string, event: ContainerEve
   const { exitCode, reason, message } = shownExit(status.state);
   const startedAtWallMs = status.state.startedAtWallMs;
   rt.stops.cancel(id);
+  // Before the telling: whatever comes of that, there is no second exit that would begin it.
+  void rt.retries.attempt(id, { kind: 'container-cleanup' });
   rt.journal.record({
     subject: subjectOf(rt, before.meta),
     what: event.kind === 'exited' ? 'container.exited' : 'container.exit-corrected',
@@ -42,7 +44,6 @@ function recordContainerExit(rt: RuntimeContext, id: string, event: ContainerEve
     ...(startedAtWallMs === undefined ? {} : { durationMs: status.state.finishedAtWallMs - startedAtWallMs }),
     data: { exit: event.exit },
   });
-  void rt.retries.attempt(id, { kind: 'container-cleanup' });
 }
 
 function exitWords(exit: ExitStatus, exitCode: number): string {
