@@ -2,7 +2,8 @@ import type { Op } from '../../src/lib/abort.ts';
 import type { Clock } from '../../src/lib/clock.ts';
 import { deadlineExceeded, failedPrecondition, unavailable } from '../../src/lib/errors.ts';
 import type { OciState } from '../../src/runtime/oci/spec.ts';
-import type { TaskRemains, Tasks } from '../../src/runtime/task/task-service.ts';
+import type { DeleteOptions, TaskRemains } from '../../src/runtime/task/delete-task.ts';
+import type { Tasks } from '../../src/runtime/task/task-service.ts';
 import type { Task } from '../../src/runtime/task/task.ts';
 import type { Asked, Life, Schedule } from './schedule.ts';
 import type { World } from './world.ts';
@@ -10,6 +11,7 @@ import type { World } from './world.ts';
 const SIGKILL = 9;
 const KILL_WAIT_MS = 10_000;
 const MONITOR_WAIT_MS = 2_000;
+const LAST_WORD_WAIT_MS = 60_000;
 const UNDO_MS = 60_000;
 const LOOK_MS = 100;
 
@@ -36,7 +38,7 @@ export function simulatedTasks(
       await clock.sleep(LOOK_MS, op.signal);
     }
   };
-  const remove = async (op: Op, task: TaskRemains, force: boolean): Promise<void> => {
+  const remove = async (op: Op, task: TaskRemains, { force, exitUnknown }: DeleteOptions): Promise<void> => {
     const { id } = task;
     const bodyOf = (): ReturnType<World['bodies']['get']> => world.bodies.get(id);
     await ask('delete: processes', id, op, () => {
@@ -45,14 +47,19 @@ export function simulatedTasks(
       // A create that was cut off may still be at work.
       if (task.conmonPid === undefined && body?.monitor?.alive === true) world.signal(body.monitor, SIGKILL);
       if (body?.init?.alive !== true) return;
-      if (!force) throw failedPrecondition(`task ${id}: must be stopped before deletion`);
+      if (force !== true) throw failedPrecondition(`task ${id}: must be stopped before deletion`);
       world.killAll(task.cgroupPath);
     });
     if (!(await until(op, () => bodyOf()?.init?.alive !== true, KILL_WAIT_MS))) {
       throw deadlineExceeded(`task ${id}: does not die of SIGKILL`);
     }
     await ask('delete: oci', id, op, () => undefined);
-    if (!(await until(op, () => bodyOf()?.monitor?.alive !== true, MONITOR_WAIT_MS))) {
+    const monitorGone = (): boolean => bodyOf()?.monitor?.alive !== true;
+    const maySpeak = (): boolean => exitUnknown === true && bodyOf()?.monitor?.stopped !== true;
+    if (
+      !(await until(op, monitorGone, MONITOR_WAIT_MS)) &&
+      !(maySpeak() && (await until(op, monitorGone, LAST_WORD_WAIT_MS)))
+    ) {
       await ask('delete: monitor', id, op, () => {
         const monitor = bodyOf()?.monitor;
         if (monitor !== undefined) world.signal(monitor, SIGKILL);
@@ -86,7 +93,7 @@ export function simulatedTasks(
         const timer = clock.after(UNDO_MS, () => limit.abort(deadlineExceeded('undo create')));
         const fresh = { ...op, signal: limit.signal };
         try {
-          await remove(fresh, { id, bundleDir, cgroupPath, runtime: SIM_RUNTIME }, true);
+          await remove(fresh, { id, bundleDir, cgroupPath, runtime: SIM_RUNTIME }, { force: true });
           await ask('forget exit', '', fresh, () => world.exitFiles.delete(id));
         } catch {
           // As the real one: what is left behind is in the ledger.
@@ -103,7 +110,7 @@ export function simulatedTasks(
     state: (op, task) => ask('state', task.id, op, () => stateOf(world, task)),
     signal: (op, task, signal) => ask('signal', task.id, op, () => world.signal(task, signal)),
     killAll: (op, task) => ask('kill all', task.id, op, () => world.killAll(task.cgroupPath)),
-    delete: (op, task, options) => remove(op, task, options?.force === true),
+    delete: (op, task, options) => remove(op, task, options ?? {}),
     exec: () => Promise.reject(unavailable('nothing is executed here')),
     sweepExecs: () => Promise.resolve(0),
     reopenLog: () => Promise.reject(unavailable('there are no logs here')),

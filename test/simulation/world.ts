@@ -62,6 +62,8 @@ export class World extends Resources {
   onExitFile: (name: string) => void = () => undefined;
   /** Told before a signal takes effect on a first process. */
   onSignal: (id: string, signal: number) => void = () => undefined;
+  /** Told before a monitor is killed that would have written the exit file of what it has reaped. */
+  onWitnessKilled: (id: string) => void = () => undefined;
   boot = 1;
   #nextPid = 1000;
   #ticks = 1;
@@ -151,8 +153,11 @@ export class World extends Resources {
     const process = this.processes.get(key.pid);
     if (process?.startTimeTicks !== key.startTimeTicks || process.zombie) return false;
     if (process.kind === 'monitor') {
-      if (signal === SIGKILL) this.#endMonitor(process);
-      else if (signal === SIGSTOP) process.stopped = true;
+      if (signal === SIGKILL) {
+        const body = [...this.bodies.values()].find(({ monitor }) => monitor === process);
+        if (body?.init?.alive === false && !process.stopped) this.onWitnessKilled(body.id);
+        this.#endMonitor(process);
+      } else if (signal === SIGSTOP) process.stopped = true;
       return true;
     }
     const body = this.#bodyOf(process);

@@ -128,6 +128,12 @@ export function mayHaveProcess(status: ContainerStatus): boolean {
   return status.state.kind === 'running' || status.state.kind === 'unknown' || status.start !== undefined;
 }
 
+/** It ended, and nobody could tell how (yet). */
+export function isExitUnknown(status: ContainerStatus | undefined): boolean {
+  const state = status?.state;
+  return state?.kind === 'exited' && state.cause.kind === 'ended' && state.cause.exit.kind === 'unknown';
+}
+
 export function canExec(status: ContainerStatus): boolean {
   return status.state.kind === 'running';
 }

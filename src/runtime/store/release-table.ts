@@ -11,13 +11,16 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from '../parts.ts';
+import { isExitUnknown } from '../container/state.ts';
 import type { TaskRemains, Tasks } from '../task/task-service.ts';
+import type { ContainerStore } from './container-record.ts';
 import { sandboxOwner } from './owners.ts';
 import type { SandboxStore } from './sandbox-record.ts';
 
 export interface ReleaseDeps {
   readonly ledger: Ledger;
   readonly sandboxes: SandboxStore;
+  readonly containers: Pick<ContainerStore, 'get'>;
   readonly tasks: Pick<Tasks, 'delete'>;
   readonly snapshots: ContainerSnapshots;
   readonly networks: SandboxNetworks;
@@ -53,7 +56,10 @@ export function releaseTable(deps: ReleaseDeps): Record<Kind, Releaser> {
     rootfs: (op, entry) => deps.snapshots.unmount(op, entry.key),
     snapshot: (op, entry) => deps.snapshots.remove(op, entry.key),
     pin: (op, entry) => deps.namespaces.unpin(op, entry.key),
-    task: (op, entry) => deps.tasks.delete(op, entry.data as unknown as TaskRemains, { force: true }),
+    task: (op, entry) => {
+      const exitUnknown = isExitUnknown(deps.containers.get(entry.key)?.status);
+      return deps.tasks.delete(op, entry.data as unknown as TaskRemains, { force: true, exitUnknown });
+    },
     cni: (op, entry) => releaseNetwork(op, deps, entry),
   };
 }

@@ -4,7 +4,7 @@ import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { OciState } from '../oci/spec.ts';
 import { longestStateDir } from './bundle-files.ts';
 import { createTask } from './create-task.ts';
-import { deleteTask, type TaskRemains } from './delete-task.ts';
+import { deleteTask, type DeleteOptions, type TaskRemains } from './delete-task.ts';
 import { execInTask } from './exec-task.ts';
 import { forgetExitFile, readExitFile } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
@@ -85,7 +85,7 @@ export class TaskService {
    * Takes away task, monitor, cgroup and the small files of both; can be called again after any failure, and with what little is known of
    * a create that was cut off. FailedPrecondition while the first process lives, unless `force`. The exit file stays until {@link forgetExit}.
    */
-  delete(op: Op, task: TaskRemains, options?: { readonly force?: boolean }): Promise<void> {
+  delete(op: Op, task: TaskRemains, options?: DeleteOptions): Promise<void> {
     return deleteTask(op, this.#context, task, options);
   }
 

@@ -1,10 +1,19 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { chmod, open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { canceled, isKind } from '../../../src/lib/errors.ts';
+import { execFile } from '../../../src/lib/exec.ts';
+import { silentLog } from '../../../src/lib/log.ts';
+import { Waits } from '../../../src/lib/waits.ts';
+import { exitFolder } from '../../../src/runtime/task/exit-folder.ts';
+import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
+import { ExitWatcher } from '../../../src/runtime/task/exit-watcher.ts';
+import type { ProcessTable } from '../../../src/runtime/task/process-table.ts';
 import type { Task } from '../../../src/runtime/task/task.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
 
@@ -97,6 +106,63 @@ await test('monitor stopped and woken: the exit is told, then corrected once', n
   await fixture.watcher.look();
   assert.equal(fixture.exits.get(task.id)?.length, 1);
 });
+
+/** A process table that sees no dead and hears no words of theirs, as it is once conmon has reaped and the kernel is older than Linux 6.15. */
+function forgetful(processes: ProcessTable): ProcessTable {
+  return {
+    view: async (pid) => {
+      const view = await processes.view(pid);
+      return view?.state === 'Z' ? undefined : view;
+    },
+    signal: (key, signal) => processes.signal(key, signal),
+    watch: (key, onExit) =>
+      processes.watch(key, () => {
+        onExit(undefined);
+      }),
+  };
+}
+
+await test(
+  'its log stalls and nobody but the monitor knows the code: unknown, then what the monitor says when it can',
+  needsRoot,
+  async () => {
+    await using fixture = await TaskFixture.make();
+    const logPath = `${fixture.dir}/logs/stalled`;
+    await execFile(op, 'mkfifo', [logPath]);
+    await using log = await open(logPath, constants.O_RDWR | constants.O_NONBLOCK);
+    const block = Buffer.alloc(4096);
+    const fill = async (): Promise<void> => {
+      for (;;) await log.write(block);
+    };
+    await assert.rejects(fill(), { code: 'EAGAIN' });
+    const told: ExitStatus[] = [];
+    const corrected: ExitStatus[] = [];
+    await using watcher = new ExitWatcher({
+      clock: systemClock,
+      log: silentLog,
+      processes: forgetful(fixture.processes),
+      exits: exitFolder(fixture.exitFolders),
+      onExit: (_id, status) => told.push(status),
+      onCorrection: (_id, status) => corrected.push(status),
+    });
+    await watcher.start();
+    const task = await fixture.create({ argv: ['sh', '-c', 'echo last words; exit 6'], request: { logPath } });
+    watcher.arm(task);
+    await fixture.service.start(op, task);
+    assert.equal((await until('an exit', () => told[0])).kind, 'unknown');
+    const waits = new Waits(systemClock);
+    const deleting = fixture.service.delete({ ...op, waits }, task, { force: true, exitUnknown: true });
+    await until('the wait for its word', () => /to say how its container ended/.test(waits.words()) || undefined);
+    assert.equal(corrected.length, 0);
+    const drain = async (): Promise<void> => {
+      for (;;) await log.read(block);
+    };
+    await assert.rejects(drain(), { code: 'EAGAIN' });
+    const status = await until('the correction', () => corrected[0]);
+    assert.equal(status.kind === 'exited' && status.code, 6);
+    await deleting;
+  },
+);
 
 await test('an exit that is past when it is armed is told', needsRoot, async () => {
   await using fixture = await TaskFixture.make();
