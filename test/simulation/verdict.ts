@@ -1,5 +1,6 @@
 import type { JournalInput } from '../../src/journal/journal.ts';
-import type { ContainerStatus } from '../../src/runtime/container/state.ts';
+import { isExitUnknown, type ContainerStatus } from '../../src/runtime/container/state.ts';
+import { isKernelsWord } from '../../src/runtime/task/exit-status.ts';
 import { SIGNAL_FAILED_WAIT_MS } from '../../src/runtime/container/stop-plan.ts';
 import type { RuntimeContext } from '../../src/runtime/context.ts';
 import type { ContainerRecord } from '../../src/runtime/store/container-record.ts';
@@ -40,6 +41,8 @@ const EXIT_SHOWN_MS = 4_500;
 const ANSWER_MS = 100;
 /** A monitor is given 2 s before it is ended. */
 const CLEANED_UP_MS = 6_000;
+/** So long an exit may wait for the disk before what it rests on is taken away. */
+const NOTED_WAIT_MS = 5_000;
 const ORDER = ['created', 'started', 'stopped', 'deleted'];
 
 /**
@@ -48,7 +51,7 @@ const ORDER = ['created', 'started', 'stopped', 'deleted'];
  * - an exit that is shown has happened, with its own code or as unknown; one that has happened is shown, in time where
  *   nothing of that container is out of order, and its code is known where its exit file is there;
  * - each is told once, in the order created, started, stopped, deleted;
- * - nothing is taken away before the exit is shown, and nobody is killed whom nobody asked to end, or before the time;
+ * - nothing is taken away before the exit is shown, nor what alone could still tell how it ended, and nobody is killed whom nobody asked to end, or before the time;
  * - what hangs for one container holds up no other;
  * - in the end nothing is left, neither on the machine nor in the records.
  */
@@ -66,6 +69,11 @@ export class Verdict implements DaemonObserver {
   constructor(deps: VerdictDeps) {
     this.#deps = deps;
     deps.world.onSignal = (id, signal) => this.#signalled(id, signal);
+    deps.world.onWitnessKilled = (id) => {
+      if (isExitUnknown(deps.daemon().rt?.containers.get(id)?.status)) {
+        this.failed(`${short(id)}: its monitor, who alone knows how it ended, is killed`);
+      }
+    };
     deps.troubles.onSignalFailed = (id) => {
       const wishes = this.wishesFor(id);
       wishes.killFromMs = Math.min(wishes.killFromMs, deps.schedule.nowMs + SIGNAL_FAILED_WAIT_MS - ANSWER_MS);
@@ -125,9 +133,13 @@ export class Verdict implements DaemonObserver {
 
   /** The OCI runtime is asked to take a container away. */
   deleting(rt: RuntimeContext, id: string): void {
-    const state = rt.containers.get(id)?.status.state.kind;
-    if (state === 'running' || state === 'unknown')
-      this.failed(`${short(id)}: its task is deleted while it is ${state}`);
+    const state = rt.containers.get(id)?.status.state;
+    if (state?.kind === 'running' || state?.kind === 'unknown')
+      this.failed(`${short(id)}: its task is deleted while it is ${state.kind}`);
+    const isOnlyHere = state?.kind === 'exited' && state.cause.kind === 'ended' && isKernelsWord(state.cause.exit);
+    const shownForMs = this.#deps.schedule.nowMs - (this.#shownAtMs.get(id) ?? -Infinity);
+    if (isOnlyHere && !this.lenient && shownForMs < NOTED_WAIT_MS && rt.containers.unpersisted.includes(id))
+      this.failed(`${short(id)}: its task is deleted while what the kernel said is in memory only`);
   }
 
   #changed(before: ContainerRecord | undefined, after: ContainerRecord | undefined): void {

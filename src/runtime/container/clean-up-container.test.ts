@@ -32,3 +32,35 @@ test('what is known stays as it was told, and what an exit monitor looks for is 
   assert.deepEqual(await exitShownAfter(known), known);
   assert.deepEqual(await exitShownAfter(UNKNOWN, true), UNKNOWN);
 });
+
+/** When the task of a container that ended so is taken away, on a disk that takes the exit after `diskMs` (never: undefined). */
+async function releasedAfterMs(told: ExitStatus, diskMs: number | undefined): Promise<number | undefined> {
+  const { rt, clock, holdDisk } = await oneContainer();
+  const exits = { isArmed: () => true, look: () => undefined } as unknown as RuntimeContext['exits'];
+  let releasedAtMs: number | undefined;
+  const ledger = {
+    entriesOf: () => [{ kind: 'task', key: ID }],
+    release: () => {
+      releasedAtMs ??= clock.monotonicMs();
+      return Promise.resolve([]);
+    },
+  } as unknown as RuntimeContext['ledger'];
+  const release = holdDisk();
+  recordExit(rt, ID, told);
+  const done = cleanUpContainer({ ...rt, ledger, exits }, ID);
+  if (diskMs !== undefined) clock.after(diskMs, release);
+  await clock.advance(60_000);
+  await done;
+  return releasedAtMs;
+}
+
+test('what only the kernel knew of an exit is on disk before it is taken away, unless the disk takes nothing', async () => {
+  const base = { kind: 'exited', code: 137, signal: 9, finishedAtWallMs: 1 } as const;
+  for (const told of [{ ...base, oom: 'init' } as const, { ...base, logMayBeIncomplete: true }]) {
+    assert.equal(await releasedAfterMs(told, 0), 0);
+    assert.equal(await releasedAfterMs(told, 1_000), 1_000);
+    assert.equal(await releasedAfterMs(told, undefined), 5_000);
+  }
+  assert.equal(await releasedAfterMs(base, 1_000), 0, 'its exit file says the same');
+  assert.equal(await releasedAfterMs(UNKNOWN, 1_000), 0, 'there is nothing to lose');
+});

@@ -4,7 +4,8 @@ import type { RuntimeContext } from '../context.ts';
 import { correctExit } from '../events/record-exit.ts';
 import { recordStep } from '../events/record-step.ts';
 import { containerOwner } from '../store/owners.ts';
-import { combineExit } from '../task/exit-status.ts';
+import { combineExit, isKernelsWord } from '../task/exit-status.ts';
+import { isExitUnknown } from './state.ts';
 import { subjectOf } from './subject.ts';
 
 /**
@@ -12,12 +13,16 @@ import { subjectOf } from './subject.ts';
  * Order matters: the process first, then what it used.
  */
 const STEPS = [
-  { what: 'task and monitor', kinds: ['task'], timeoutMs: 60_000 },
+  // A monitor that alone knows the exit is given a minute of it.
+  { what: 'task and monitor', kinds: ['task'], timeoutMs: 90_000 },
   { what: 'root file system', kinds: ['rootfs'], timeoutMs: 30_000 },
   { what: 'bundle', kinds: ['bundle'], timeoutMs: 30_000 },
 ] as const;
 
 const WHOLE_TIMEOUT_MS = 150_000;
+
+/** A disk takes milliseconds. One that takes nothing must keep nothing from ending. */
+const NOTED_WAIT_MS = 5_000;
 
 /**
  * Deletes the task of a container that has ended, its monitor, cgroup, mounts and bundle; the writable layer stays until the
@@ -34,10 +39,23 @@ export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> 
         await releaseAfterExit(op, rt, id);
         await hearLastWord(rt, id);
       });
+    await waitUntilNoted(rt, id);
     await rt.faults.reach('exit/cleanup-begun');
     await rt.lanes.enqueue(id, { name: 'clean up after the exit', timeoutMs: WHOLE_TIMEOUT_MS, run });
     await rt.faults.reach('exit/cleaned-up');
   });
+}
+
+/** What only the kernel said of an exit goes with task and cgroup: on disk first, or a daemon that is killed now has lost it. */
+async function waitUntilNoted({ containers, clock, log }: RuntimeContext, id: string): Promise<void> {
+  const state = containers.get(id)?.status.state;
+  if (state?.kind !== 'exited' || state.cause.kind !== 'ended' || !isKernelsWord(state.cause.exit)) return;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = clock.after(NOTED_WAIT_MS, () => resolve(false));
+  containers.whenPersisted(id, () => resolve(true));
+  const noted = await promise;
+  timer.cancel();
+  if (!noted) log.warn({ containerId: id }, 'cleaned up after an exit that is not on disk yet');
 }
 
 /**
@@ -45,8 +63,7 @@ export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> 
  * ours looks for it any more.
  */
 async function hearLastWord(rt: RuntimeContext, id: string): Promise<void> {
-  const state = rt.containers.get(id)?.status.state;
-  if (state?.kind !== 'exited' || state.cause.kind !== 'ended' || state.cause.exit.kind !== 'unknown') return;
+  if (!isExitUnknown(rt.containers.get(id)?.status)) return;
   if (rt.exits.isArmed(id)) {
     rt.exits.look();
     return;

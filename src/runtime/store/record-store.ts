@@ -167,6 +167,11 @@ export class RecordStore<Meta extends { readonly id: string }, Status> {
     return this.#writes.unpersisted;
   }
 
+  /** Calls back once when what is visible of the object is on disk, at once where it is, and not at all when the object is gone before. */
+  whenPersisted(id: string, told: () => void): void {
+    this.#writes.whenPersisted(id, told);
+  }
+
   /** Nothing is tried again from now on: the next process finds out by looking. */
   close(): void {
     this.#writes.close();

@@ -85,6 +85,13 @@ export class RecordWrites<Status> {
     void this.#tryVisible(id);
   }
 
+  /** Calls back once when what is visible is on disk, at once where it is, and not at all when the object is gone before. */
+  whenPersisted(id: string, told: () => void): void {
+    const unpersisted = this.#unpersisted.get(id);
+    if (unpersisted === undefined) told();
+    else unpersisted.waiting.push(told);
+  }
+
   /** What is visible is on disk. */
   settle(id: string): void {
     const unpersisted = this.#unpersisted.get(id);

@@ -15,7 +15,7 @@ export interface ExitedStatus {
   readonly signalGuessed?: boolean;
   /** `init`: the kernel's OOM killer ended the container's first process. `child`: another one of it. */
   readonly oom?: 'init' | 'child';
-  /** The monitor could not finish the log: its end may be missing. */
+  /** Told without an exit file. The monitor could not finish the log: its end may be missing. */
   readonly logMayBeIncomplete?: boolean;
   readonly finishedAtWallMs: number;
 }
@@ -26,6 +26,14 @@ export interface UnknownExit {
   readonly reason: string;
   readonly logMayBeIncomplete?: boolean;
   readonly finishedAtWallMs: number;
+}
+
+/**
+ * Whether it holds what no exit file says: the kernel's word, from the process table or the cgroup. Both go with the task, so that nobody
+ * can ask for it again.
+ */
+export function isKernelsWord(exit: ExitStatus): boolean {
+  return exit.kind === 'exited' && (exit.oom !== undefined || exit.logMayBeIncomplete === true);
 }
 
 /** What conmon left in its exit file: only a number, and the file's own time. */
