@@ -50,6 +50,7 @@ const IDLE_MS = 15_000;
 // A hung call takes one thread of the helper; past this many, further calls wait.
 const CALLS_PER_PROCESS = 48;
 const MAX_PROCESSES = 2;
+const MAX_HUNG = 6;
 
 /**
  * Calls that a dead network share or a stuck disk may hold for ever, made in a helper process: when the op's signal fires, the
@@ -67,6 +68,8 @@ export class HangSafe {
       maxPeers: MAX_PROCESSES,
       callsPerPeer: CALLS_PER_PROCESS,
       onGivenUp: 'kill',
+      maxHung: MAX_HUNG,
+      describe: (request: HangSafeRequest) => `${request.call} ${'path' in request ? request.path : request.target}`,
     });
   }
 

@@ -36,6 +36,7 @@ export interface PinThreadRequest {
 }
 
 const IDLE_MS = 30_000;
+const MAX_HUNG = 4;
 const MAX_HOSTNAME_BYTES = 64;
 const STACKED_PINS_MAX = 8;
 
@@ -65,6 +66,8 @@ export class Namespaces {
       maxPeers: 1,
       callsPerPeer: Number.MAX_SAFE_INTEGER,
       onGivenUp: 'leave',
+      maxHung: MAX_HUNG,
+      describe: ({ pins: asked }: PinThreadRequest) => `pinning ${asked.map(({ path }) => path).join(', ')}`,
     });
   }
 

@@ -16,7 +16,16 @@ function bench(options: Partial<PeerPoolOptions> = {}): { pool: PeerPool; peers:
   const peers: FakePeer[] = [];
   const clock = new FakeClock();
   const pool = new PeerPool({
-    ...{ clock, what: 'test', idleMs: 100, maxPeers: 2, callsPerPeer: 1, onGivenUp: 'kill' },
+    ...{
+      clock,
+      what: 'test',
+      idleMs: 100,
+      maxPeers: 2,
+      callsPerPeer: 1,
+      onGivenUp: 'kill',
+      maxHung: 5,
+      describe: (n: number) => `call ${n}`,
+    },
     start: (reply, end) => {
       const peer: FakePeer = { posted: [], reply, end, killed: false };
       peers.push(peer);
@@ -97,5 +106,70 @@ test('with leave, a peer comes back into service once it has answered', async ()
   assert.deepEqual(peers[0]!.posted, [1, 2]);
   peers[0]!.end();
   await assert.rejects(next, /ended unexpectedly/);
+  pool.close();
+});
+
+/** Asks, gives up, and lets so much time pass that it counts as hung. */
+async function hang({ pool, clock }: ReturnType<typeof bench>, request: number): Promise<void> {
+  const controller = new AbortController();
+  const hung = pool.call({ ...op, signal: controller.signal }, request);
+  controller.abort(new Error('enough'));
+  await assert.rejects(hung, /enough/);
+  await clock.advance(5_000);
+}
+
+test('killed peers that do not die are counted: past the limit calls fail at once, naming what hangs', async () => {
+  const all = bench({ maxHung: 2 });
+  const { pool, peers } = all;
+  await hang(all, 1);
+  await hang(all, 2);
+  await assert.rejects(pool.call(op, 3), (error: Error) => {
+    assert.match(error.message, /call 1, call 2/);
+    return 'kind' in error && error.kind === 'Unavailable';
+  });
+  assert.equal(peers.length, 2);
+  peers[0]!.end();
+  const next = pool.call(op, 3);
+  peers[2]!.reply({ seq: peers[2]!.posted[0] as number, ok: true, value: 'fine' });
+  assert.equal(await next, 'fine');
+  pool.close();
+});
+
+test('so are threads, until they answer', async () => {
+  const all = bench({ maxHung: 1, maxPeers: 1, onGivenUp: 'leave' });
+  const { pool, peers } = all;
+  await hang(all, 1);
+  await assert.rejects(pool.call(op, 2), { kind: 'Unavailable' });
+  peers[0]!.reply({ seq: 1, ok: true, value: undefined });
+  const next = pool.call(op, 2);
+  assert.equal(peers[0]!.posted.length, 2);
+  peers[0]!.reply({ seq: peers[0]!.posted[1] as number, ok: true, value: 'fine' });
+  assert.equal(await next, 'fine');
+  pool.close();
+});
+
+test('what hangs is not asked for again for a while, longer each time; other calls are', async () => {
+  const all = bench();
+  const { pool, peers, clock } = all;
+  await hang(all, 1);
+  for (let minute = 0; minute < 4; minute++) {
+    await assert.rejects(pool.call(op, 1), /call 1.*still hangs/);
+    await clock.advance(60_000);
+  }
+  assert.equal(peers.length, 1);
+  const other = pool.call(op, 2);
+  peers[1]!.reply({ seq: peers[1]!.posted[0] as number, ok: true, value: 'fine' });
+  assert.equal(await other, 'fine');
+  await clock.advance(60_000);
+  await hang(all, 1);
+  assert.equal(peers.length, 3);
+  await clock.advance(5 * 60_000);
+  await assert.rejects(pool.call(op, 1), /still hangs/);
+  peers[0]!.end();
+  peers[2]!.end();
+  const again = pool.call(op, 1);
+  assert.equal(peers.length, 4);
+  peers[3]!.end();
+  await assert.rejects(again, /ended unexpectedly/);
   pool.close();
 });

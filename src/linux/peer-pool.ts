@@ -33,13 +33,18 @@ export interface PeerPoolOptions {
    * as soon as nobody waits for anything from it. Only a process can be killed while it hangs in the kernel.
    */
   readonly onGivenUp: 'kill' | 'leave';
+  /** Peers that may hang at a time: each keeps its memory, and one that hangs in the kernel (state D) does not even die of SIGKILL. */
+  readonly maxHung: number;
+  /** A noun, for error messages, the same for the same: `stat /mnt/share`. */
+  readonly describe: (request: never) => string;
 }
 
 interface Call {
   readonly seq: number;
   readonly request: unknown;
   readonly result: PromiseWithResolvers<unknown>;
-  givenUp: boolean;
+  readonly what: string;
+  givenUpAtMs: number | undefined;
 }
 
 interface Member {
@@ -48,10 +53,17 @@ interface Member {
   idle: Timer | undefined;
 }
 
+/** Killed or told to stop, a peer takes this long to be gone, or to have noticed: it does not count as hung. */
+const GRACE_MS = 5_000;
+/** What hangs is asked for anew after this long, four times as long with each one more that hangs with it: its disk may be another by then. */
+const ASK_AGAIN_MS = 5 * 60_000;
+
 /** Helper threads or processes, started when needed and ended when idle, for calls that must not run on the main thread. */
 export class PeerPool {
   readonly #options: PeerPoolOptions;
   readonly #members = new Set<Member>();
+  /** Killed and still there, with what they hang in. */
+  readonly #undead = new Map<Member, readonly Call[]>();
   readonly #waiting: Call[] = [];
   #seq = 0;
 
@@ -59,10 +71,17 @@ export class PeerPool {
     this.#options = options;
   }
 
-  /** Rejects with the signal's reason as soon as it fires, whatever the peer does. */
+  /**
+   * Rejects with the signal's reason as soon as it fires, whatever the peer does. Unavailable, naming what hangs, when the same hangs
+   * already or too much does.
+   */
   call(op: Op, request: unknown): Promise<unknown> {
     if (op.signal.aborted) return Promise.reject(reasonOf(op.signal));
-    const call: Call = { seq: ++this.#seq, request, result: Promise.withResolvers(), givenUp: false };
+    const what = this.#options.describe(request as never);
+    const hangs = this.#sameThatHangs(what);
+    if (hangs !== undefined) return Promise.reject(hangs);
+    const result = Promise.withResolvers<unknown>();
+    const call: Call = { seq: ++this.#seq, request, result, what, givenUpAtMs: undefined };
     const onAbort = (): void => {
       this.#giveUp(call, reasonOf(op.signal));
     };
@@ -86,6 +105,12 @@ export class PeerPool {
   #dispatch(): void {
     while (this.#waiting.length > 0) {
       const member = this.#free();
+      if (member === 'too many hang') {
+        const words = [...this.#hung()].map(({ what }) => what).join(', ');
+        const error = unavailable(`${this.#options.what}: not asked, as too much hangs already: ${words}`);
+        for (const call of this.#waiting.splice(0)) call.result.reject(error);
+        return;
+      }
       if (member === undefined) return;
       const call = this.#waiting.shift();
       if (call === undefined) return;
@@ -102,14 +127,36 @@ export class PeerPool {
     }
   }
 
-  #free(): Member | undefined {
+  #free(): Member | 'too many hang' | undefined {
     let inService = 0;
+    let hung = this.#undead.size;
     for (const member of this.#members) {
-      if ([...member.calls.values()].some((call) => call.givenUp)) continue;
+      if ([...member.calls.values()].some(isGivenUp)) {
+        hung++;
+        continue;
+      }
       inService++;
       if (member.calls.size < this.#options.callsPerPeer) return member;
     }
-    return inService < this.#options.maxPeers ? this.#start() : undefined;
+    if (inService >= this.#options.maxPeers) return undefined;
+    if (hung < this.#options.maxHung) return this.#start();
+    return inService > 0 ? undefined : 'too many hang';
+  }
+
+  *#hung(): Generator<Call> {
+    for (const calls of this.#undead.values()) yield* calls;
+    for (const { calls } of this.#members) yield* [...calls.values()].filter(isGivenUp);
+  }
+
+  /** A dead disk that is asked for again and again must not take a peer each time. */
+  #sameThatHangs(what: string): Error | undefined {
+    const ages = [...this.#hung()]
+      .filter((call) => call.what === what)
+      .map(({ givenUpAtMs = 0 }) => this.#options.clock.monotonicMs() - givenUpAtMs)
+      .filter((ageMs) => ageMs >= GRACE_MS);
+    if (ages.length === 0 || Math.min(...ages) >= ASK_AGAIN_MS * 4 ** (ages.length - 1)) return undefined;
+    const seconds = String(Math.round(Math.max(...ages) / 1000));
+    return unavailable(`${what}: asked for before and given up ${seconds} s ago, it still hangs in the kernel`);
   }
 
   #start(): Member {
@@ -118,6 +165,7 @@ export class PeerPool {
         this.#settle(member, reply);
       },
       () => {
+        this.#undead.delete(member);
         this.#end(member, `${this.#options.what} has ended unexpectedly`);
         this.#dispatch();
       },
@@ -152,7 +200,7 @@ export class PeerPool {
     }
     for (const member of this.#members) {
       if (member.calls.get(call.seq) !== call) continue;
-      call.givenUp = true;
+      call.givenUpAtMs = this.#options.clock.monotonicMs();
       this.#killIfHopeless(member);
     }
     this.#dispatch();
@@ -160,7 +208,10 @@ export class PeerPool {
 
   #killIfHopeless(member: Member): void {
     if (this.#options.onGivenUp !== 'kill' || member.calls.size === 0) return;
-    if ([...member.calls.values()].every((call) => call.givenUp)) this.#end(member, 'given up');
+    const calls = [...member.calls.values()];
+    if (!calls.every(isGivenUp)) return;
+    this.#undead.set(member, calls);
+    this.#end(member, 'given up');
   }
 
   #end(member: Member, why: string): void {
@@ -171,6 +222,10 @@ export class PeerPool {
     for (const call of member.calls.values()) call.result.reject(unavailable(why));
     member.calls.clear();
   }
+}
+
+function isGivenUp({ givenUpAtMs }: Call): boolean {
+  return givenUpAtMs !== undefined;
 }
 
 function reasonOf(signal: AbortSignal): Error {

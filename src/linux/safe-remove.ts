@@ -63,6 +63,7 @@ export interface RemoveThreadRequest {
 
 const IDLE_MS = 10_000;
 const MAX_THREADS = 3;
+const MAX_HUNG = 9;
 
 /**
  * The only recursive delete of the code base (DESIGN.md, idea 6). What is mounted inside a tree can not be reached from
@@ -81,6 +82,9 @@ export class SafeRemove {
       maxPeers: MAX_THREADS,
       callsPerPeer: 1,
       onGivenUp: 'leave',
+      maxHung: MAX_HUNG,
+      describe: ({ call, request: { path } }: RemoveThreadRequest) =>
+        call === 'remove' ? `the removal of ${path}` : `a look at what is to be removed of ${path}`,
     });
   }
 
