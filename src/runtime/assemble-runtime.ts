@@ -39,6 +39,7 @@ type Made =
   | 'lanes'
   | 'retries'
   | 'cleanups'
+  | 'followUps'
   | 'starts'
   | 'removals'
   | 'sandboxStops'
@@ -93,6 +94,7 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
       handle: (op, id, event) => handleCleanup(op, rt, id, event),
     }),
     cleanups: new SingleFlight(),
+    followUps: new SingleFlight(),
     starts: new SingleFlight(),
     removals: new SingleFlight(),
     sandboxStops: new SingleFlight(),

@@ -32,7 +32,7 @@ import type { RuntimePaths } from './store/paths.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
 import type { Tasks } from './task/task-service.ts';
 
-/** What every verb works with. Made once, in `main.ts`. */
+/** What every verb works with. Made once, in `assemble-runtime.ts`. */
 export interface RuntimeContext {
   readonly settings: RuntimeSettings;
   readonly paths: RuntimePaths;
@@ -67,6 +67,8 @@ export interface RuntimeContext {
   readonly retries: RetryQueue<CleanupEvent>;
   /** Cleanups that run now, by container id: one at a time each. */
   readonly cleanups: SingleFlight;
+  /** Roll-backs, recoveries and releases of leftovers that are tried again, by what they are and whose. */
+  readonly followUps: SingleFlight;
   /** Starts that run now, by container id. */
   readonly starts: SingleFlight;
   readonly removals: SingleFlight;

@@ -142,6 +142,7 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
       },
     }),
     cleanups: new SingleFlight(),
+    followUps: new SingleFlight(),
     stops: new StopDriver(clock),
     exits: {
       arm: () => note('arm'),
