@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
-import type { Op } from '../../lib/abort.ts';
+import { childSignal, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { unavailable } from '../../lib/errors.ts';
+import { canceled, unavailable } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import { Lane } from '../../lib/lane.ts';
 import type { Ledger, LedgerEntry, Releasers } from '../../lib/ledger.ts';
@@ -61,8 +61,8 @@ export class HostSetup {
   /** How to undo each kind of entry. Part of the daemon's table of releasers. */
   get releasers(): Releasers {
     const table = {
-      'cni-bridge': async (_op: Op, { key }: LedgerEntry) => {
-        const ports = await this.#portsLeft(key);
+      'cni-bridge': async (op: Op, { key }: LedgerEntry) => {
+        const ports = await this.#portsLeft(op, key);
         if (ports.length > 0) throw unavailable(`bridge ${key} is in use by ${ports.join(', ')}`);
         await deleteBridge(key);
       },
@@ -80,8 +80,8 @@ export class HostSetup {
   }
 
   /** The network in use, or the one to use: a subnet that collides with no route of this host. */
-  choose(): Promise<DefaultNetwork> {
-    return this.#inLane('choose a subnet', async () => {
+  choose(op: Op): Promise<DefaultNetwork> {
+    return this.#inLane(op, 'choose a subnet', async () => {
       const inUse = this.current();
       if (inUse !== undefined) return inUse;
       const subnet = subnetOfBridge(bridgeName(this.#instance)) ?? (await this.#freeSubnet());
@@ -114,22 +114,23 @@ export class HostSetup {
 
   /** Makes sure that everything is there. Cheap when it was looked at a moment ago. */
   ensure(op: Op, network: DefaultNetwork, { lookNow = false } = {}): Promise<void> {
-    return this.#inLane('set up the host', async () => {
+    return this.#inLane(op, 'set up the host', async (joined) => {
       const nowMs = this.#clock.monotonicMs();
       if (!lookNow && this.#lookedAtMs !== undefined && nowMs - this.#lookedAtMs < LOOK_AGAIN_MS) return;
       if (this.current() === undefined) await this.#intendBridge(network);
       await this.#ensureForwarding();
       const rules = [masqueradeRule(this.#instance, network.subnet)];
-      if (!(await this.#iptables.forwardsByDefault(op))) rules.push(...forwardRules(this.#instance, network.bridge));
-      for (const rule of rules) await this.#ensureRule(op, rule);
+      if (!(await this.#iptables.forwardsByDefault(joined)))
+        rules.push(...forwardRules(this.#instance, network.bridge));
+      for (const rule of rules) await this.#ensureRule(joined, rule);
       this.#lookedAtMs = nowMs;
     });
   }
 
   /** Before the first host port: notes whether the chains for those are going to be our doing. */
   expectPortmapChains(op: Op): Promise<void> {
-    return this.#inLane('look for port mapping chains', async () => {
-      if (await portmapChainsExist(op, this.#iptables)) return;
+    return this.#inLane(op, 'look for port mapping chains', async (joined) => {
+      if (await portmapChainsExist(joined, this.#iptables)) return;
       await this.#ledger.intend(this.owner, { kind: 'portmap-chains', key: 'nat', volatile: true });
       await this.#faults.reach('set-up-host/port-chains-intended');
     });
@@ -145,10 +146,10 @@ export class HostSetup {
 
   /** Undoes everything unless `stillUsed` says otherwise at that moment. What cannot be undone stays in the ledger. */
   releaseUnless(op: Op, stillUsed: () => boolean): Promise<void> {
-    return this.#inLane('undo the host set-up', async () => {
+    return this.#inLane(op, 'undo the host set-up', async (joined) => {
       if (stillUsed()) return;
       this.#lookedAtMs = undefined;
-      await this.#ledger.release(op, this.owner, this.releasers);
+      await this.#ledger.release(joined, this.owner, this.releasers);
     });
   }
 
@@ -190,11 +191,11 @@ export class HostSetup {
   }
 
   /** A pod's end of the bridge goes when the kernel gets round to taking its namespace apart. */
-  async #portsLeft(bridge: string): Promise<string[]> {
+  async #portsLeft(op: Op, bridge: string): Promise<string[]> {
     for (let rest = PORT_LOOKS; ; rest--) {
       const ports = (await bridgePorts(bridge)) ?? [];
       if (ports.length === 0 || rest === 0) return ports;
-      await this.#clock.sleep(PORT_LOOK_EVERY_MS);
+      await this.#clock.sleep(PORT_LOOK_EVERY_MS, op.signal);
     }
   }
 
@@ -208,8 +209,26 @@ export class HostSetup {
     await writeFile(file, before);
   }
 
-  #inLane<T>(name: string, run: () => Promise<T>): Promise<T> {
-    return this.#lane.enqueue({ name, timeoutMs: STEP_TIMEOUT_MS, run });
+  /** The step ends with its caller or with its own time, whichever is first: all pods wait in this one lane. */
+  async #inLane<T>(op: Op, name: string, run: (joined: Op) => Promise<T>): Promise<T> {
+    const step = async (own: Op): Promise<T> => {
+      using child = childSignal(own.signal);
+      const onAbort = (): void => {
+        const reason: unknown = op.signal.reason;
+        child.abort(reason instanceof Error ? reason : canceled('canceled'));
+      };
+      if (op.signal.aborted) onAbort();
+      else op.signal.addEventListener('abort', onAbort, { once: true });
+      const shown = own.waits === undefined ? undefined : op.waits?.join(own.waits);
+      try {
+        child.signal.throwIfAborted();
+        return await run({ ...own, signal: child.signal });
+      } finally {
+        op.signal.removeEventListener('abort', onAbort);
+        shown?.[Symbol.dispose]();
+      }
+    };
+    return await raceSignal(this.#lane.enqueue({ name, timeoutMs: STEP_TIMEOUT_MS, run: step }), op.signal);
   }
 }
 

@@ -80,23 +80,23 @@ export class PodNetwork {
    * Decides what will be done, before it is done. Throws Unavailable without a usable configuration, FailedPrecondition
    * when a plug-in is missing, AlreadyExists when a host port is taken.
    */
-  async plan(_op: Op, request: NetworkRequest): Promise<PlainPlan> {
+  async plan(op: Op, request: NetworkRequest): Promise<PlainPlan> {
     await this.#claimPorts(request);
     try {
-      return await this.#plan(request);
+      return await this.#plan(op, request);
     } catch (error) {
       this.#ports.drop(request.sandboxId);
       throw error;
     }
   }
 
-  async #plan(request: NetworkRequest): Promise<PlainPlan> {
+  async #plan(op: Op, request: NetworkRequest): Promise<PlainPlan> {
     const { confDir, binDirs, instance, ipamDir, defaultNetwork } = this.#deps;
     const folder = await readConfigFolder(confDir);
     let plan: Plan;
     if (folder.kind === 'found') plan = makePlan(request, folder.config, binDirs, { source: folder.source });
     else if (folder.kind === 'empty' && defaultNetwork) {
-      const host = await this.#host.choose();
+      const host = await this.#host.choose(op);
       plan = makePlan(request, defaultConfig(instance, ipamDir, host), binDirs, { host });
     } else throw new GantryError('Unavailable', this.#whyNone(folder), { details: { reason: NOT_READY } });
     const missing = await this.#missingPlugin(plan.network);
