@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { mkdtemp, readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -51,6 +51,43 @@ test('a file that is no database is set aside under a new name, never deleted', 
   assert.ok((await readdir(directory)).some((name) => name.startsWith('damaged.damaged-')));
   await db.write(put('a', '1'));
   assert.equal((await db.read('SELECT * FROM t')).length, 1);
+});
+
+test('whatever the umask, and whatever it was before: no file of a database is for others to read', async () => {
+  const folder = await mkdtemp(join(directory, 'private-'));
+  const path = join(folder, 'db');
+  const modes = async (): Promise<string[]> => {
+    const names = (await readdir(folder)).sort();
+    return await Promise.all(
+      names.map(async (name) => `${name} ${((await stat(join(folder, name))).mode & 0o777).toString(8)}`),
+    );
+  };
+  const umask = process.umask(0);
+  try {
+    const first = await store.open({ path, schema, durable: true });
+    await first.db.write(put('a', '1'));
+    assert.deepEqual(await modes(), ['db 600', 'db-shm 600', 'db-wal 600']);
+    await first.db.close();
+    // As an older version left them, one of them set aside.
+    await writeFile(`${path}.damaged-1`, 'secret', { mode: 0o644 });
+    await writeFile(`${path}-wal`, '', { mode: 0o644 });
+    await chmod(path, 0o644);
+    const second = await store.open({ path, schema, durable: true });
+    await second.db.write(put('b', '1'));
+    assert.deepEqual(await modes(), ['db 600', 'db-shm 600', 'db-wal 600', 'db.damaged-1 600']);
+    await second.db.close();
+    await writeFile(path, 'no database any more'.repeat(500), { mode: 0o644 });
+    await chmod(path, 0o644);
+    const third = await store.open({ path, schema, durable: true });
+    assert.equal(third.setAside, `${path}.damaged-2`);
+    assert.ok(
+      (await modes()).every((line) => line.endsWith(' 600')),
+      String(await modes()),
+    );
+    await third.db.close();
+  } finally {
+    process.umask(umask);
+  }
 });
 
 test('what was acknowledged is there after kill -9', async () => {

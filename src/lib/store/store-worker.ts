@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
 import type { ReserveState, StoreAnswer, StoreReply, StoreRequest, Statement } from './protocol.ts';
+import { keepPrivate } from './private-files.ts';
 import { freeBytes, ReserveFile } from './reserve-file.ts';
 
 /**
@@ -52,6 +53,7 @@ interface OpenHow {
 
 /** @param exclusive without the shared index beside the log: for a disk that has no room for one */
 function openOnce({ path, schema, durable }: OpenHow, exclusive: boolean): DatabaseSync {
+  keepPrivate(path);
   const db = new DatabaseSync(path);
   try {
     if (exclusive) db.exec('PRAGMA locking_mode=EXCLUSIVE');
