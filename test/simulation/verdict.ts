@@ -172,6 +172,8 @@ export class Verdict implements DaemonObserver {
     if (state.cause.kind === 'start-failed') {
       if (this.wishesFor(id).started)
         this.failed(`${short(id)}: its start was answered with success and then said to have failed`);
+      // What a full disk does not take note of does not run on.
+      if (truth.ran && !this.lenient) this.failed(`${short(id)}: it ran, and its start is said to have failed`);
       return;
     }
     const { exit } = state.cause;

@@ -33,6 +33,8 @@ export interface Body {
 export interface Truth {
   /** The OCI runtime was asked to let its command go: before that nothing is an exit of the command. */
   startAsked: boolean;
+  /** It was let go. */
+  ran: boolean;
   diedAtMs: number | undefined;
   code: number | undefined;
   /** Since when its exit file is there. */
@@ -84,7 +86,7 @@ export class World extends Resources {
     if (truth === undefined)
       this.truths.set(
         id,
-        (truth = { startAsked: false, diedAtMs: undefined, code: undefined, fileSinceMs: undefined }),
+        (truth = { startAsked: false, ran: false, diedAtMs: undefined, code: undefined, fileSinceMs: undefined }),
       );
     return truth;
   }
@@ -126,6 +128,7 @@ export class World extends Resources {
     const body = this.bodies.get(id);
     if (body?.state !== 'created' || body.init?.alive !== true) throw new Error(`cannot start container ${id}`);
     body.state = 'running';
+    this.truthOf(id).ran = true;
     const { init } = body;
     const { endsAfterMs, code } = this.#temperOf(id);
     if (endsAfterMs === undefined) return;

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
-import { detached, raceSignal, withLimit, type Op } from '../../lib/abort.ts';
+import { detached, raceSignal, withDeadline, withLimit, type Op } from '../../lib/abort.ts';
 import {
   failedPrecondition,
   GantryError,
@@ -22,6 +22,7 @@ import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
 import { canStart, describe, transition, type ContainerStatus } from './state.ts';
+import { armExit, hasCommandRun, lookAtTask } from './start-outcome.ts';
 import { subjectOf } from './subject.ts';
 
 /** Of the whole: when hundreds are started at once, the last one's turn is long in coming, and that is no failure of its own. */
@@ -30,8 +31,18 @@ const START_TIMEOUT_MS = 1_800_000;
 const PREPARE_TIMEOUT_MS = 60_000;
 const RELEASE_TIMEOUT_MS = 60_000;
 const UNDO_TIMEOUT_MS = 60_000;
+/** An exit whose process is gone is told within 2 s. */
+const EXIT_WAIT_MS = 5_000;
 /** Failures of the asking, not of the start. */
 const COME_BACK: readonly ErrorKind[] = ['Unavailable', 'DeadlineExceeded', 'Canceled', 'Aborted'];
+
+/** The OCI runtime failed, and whether it had let the command go before could not be found out. */
+class StartUndecided extends GantryError {
+  constructor(id: string, error: unknown) {
+    const message = `container ${id}: whether its start was carried out is not known yet: ${messageOf(error)}`;
+    super('Unavailable', message, { cause: error });
+  }
+}
 
 /**
  * Makes the container's process and lets it run; returns when it is RUNNING, or has already ended. A start that fails leaves
@@ -79,9 +90,7 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
   if (!rt.toldStarts.has(id) && outcomeUntold(id, status) === 'started') return;
   // No start of this process: it would have come to its end before our turn in the lane.
   if (status.state.kind === 'created' && status.start !== undefined) {
-    throw unavailable(
-      `container ${id}: whether its start was carried out before gantryd was restarted is not known yet`,
-    );
+    throw unavailable(`container ${id}: whether its start was carried out is not known yet`);
   }
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
@@ -94,6 +103,7 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
       await letRun(op, rt, id);
     });
   } catch (error) {
+    if (error instanceof StartUndecided) throw error;
     await failStart(rt, meta, error);
     // NotFound would say that there is no such container.
     throw kindOf(error) === 'NotFound'
@@ -171,11 +181,6 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   await rt.faults.reach('start-container/exit-awaited');
 }
 
-export function armExit(rt: RuntimeContext, task: Task): void {
-  const weSentKill = (): boolean => (rt.containers.get(task.id)?.status.stop?.kills ?? 0) > 0;
-  rt.exits.arm({ ...task, weSentKill });
-}
-
 /** From here on the command may run, so from here on an exit is the command's own. */
 async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const made = await rt.containers.update(id, (status) => transition(status, { kind: 'task-released' }));
@@ -191,8 +196,7 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
       return starting;
     });
   } catch (error) {
-    // Started and over before the runtime could look at it: the exit that was told is the command's.
-    if (rt.containers.get(id)?.status.state.kind !== 'exited') throw error;
+    await mustHaveRun(op, rt, task, error);
   }
   await rt.faults.reach('start-container/command-started');
   try {
@@ -204,6 +208,33 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   await rt.faults.reach('start-container/started');
 }
 
+/**
+ * A start that fails may have let the command go before it did. Decided as by recovery; throws `error` when the command has not run, and
+ * StartUndecided when that is not known: then recovery goes on asking.
+ */
+async function mustHaveRun(op: Op, rt: RuntimeContext, task: Task, error: unknown): Promise<void> {
+  const { id } = task;
+  const hasEnded = (): boolean => rt.containers.get(id)?.status.state.kind === 'exited';
+  // Started and over before the OCI runtime could look at it: the exit that was told is the command's.
+  if (hasEnded()) return;
+  // The caller's time may be over: whether the command runs is to be known all the same.
+  const own: Op = { ...op, signal: rt.background.signal };
+  const found = await lookAtTask(own, rt, task, true);
+  const ran = hasEnded() || hasCommandRun(found);
+  const fields = { containerId: id, error: messageOf(error), process: found.process };
+  if (ran === undefined) {
+    rt.retries.fail(id, { kind: 'recovery', of: 'container' }, error);
+    throw new StartUndecided(id, error);
+  }
+  if (!ran) throw error;
+  rt.log.warn(fields, 'the OCI runtime said that a start failed, and the command has run');
+  if (found.process !== 'gone') return;
+  // Else it would be shown as running for a moment, which it does not any more.
+  await withDeadline(own, rt.clock, EXIT_WAIT_MS, `hearing how container ${id} ended`, (limited) =>
+    rt.containers.waitFor(limited, id, hasEnded),
+  ).catch(() => undefined);
+}
+
 /** EXITED, StartError, with what the start had taken released. */
 async function failStart(rt: RuntimeContext, meta: ContainerMeta, error: unknown): Promise<void> {
   const { id } = meta;
@@ -211,7 +242,7 @@ async function failStart(rt: RuntimeContext, meta: ContainerMeta, error: unknown
   rt.exits.letGo(id);
   try {
     // On disk before the process is taken away: else a start that was released and no process are found, as if it had run.
-    await durably(rt, id, (status) =>
+    await durably(rt.containers, id, (status) =>
       transition(status, { kind: 'start-failed', message: messageOf(error), atWallMs: rt.clock.wallMs() }),
     );
     await rt.faults.reach('undo-start/recorded');

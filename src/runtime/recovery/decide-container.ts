@@ -1,17 +1,14 @@
+import { hasCommandRun, type TaskFound } from '../container/start-outcome.ts';
 import { bootOf, type ContainerStatus } from '../container/state.ts';
 import { combineExit, type ExitRecord, type ExitStatus } from '../task/exit-status.ts';
 
 /** What a look at the world told about one container. */
-export interface ContainerFound {
+export interface ContainerFound extends TaskFound {
   /** The task was made in this boot: otherwise nothing of it can be alive. */
   readonly sameBoot: boolean;
-  /** By pid and start time. `unverifiable`: the question failed. `none`: no task is known. */
-  readonly process: 'alive' | 'gone' | 'unverifiable' | 'none';
   /** Wall time at which that process began, where it is alive. */
   readonly processStartedAtWallMs?: number;
   readonly exit?: ExitRecord;
-  /** The OCI runtime's own word; asked only where a start was cut short. */
-  readonly runtimeStatus?: string;
   readonly bootedAtWallMs: number;
 }
 
@@ -67,10 +64,9 @@ function decideStart(
   // Before the command was let go it cannot have run, whatever the half-made process left behind.
   if (phase !== 'released') return { kind: 'undo-start' };
   if (!found.sameBoot) return { kind: 'exited', exit: exitOfEarlierBoot(found) };
-  if (found.process === 'unverifiable') {
-    return { kind: 'look-again', why: 'whether its start was carried out could not be found out' };
-  }
-  if (found.process === 'alive' && found.runtimeStatus === 'created') return { kind: 'undo-start' };
+  const ran = hasCommandRun(found);
+  if (ran === undefined) return { kind: 'look-again', why: 'whether its start was carried out could not be found out' };
+  if (!ran) return { kind: 'undo-start' };
   // Gone: the monitor that is armed then reads the exit file, or says that nobody can tell.
   return { kind: 'adopt', startedAtWallMs: found.processStartedAtWallMs ?? sinceWallMs };
 }

@@ -1,9 +1,9 @@
-import { withLimit, type Op } from '../../lib/abort.ts';
-import { messageOf, unavailable } from '../../lib/errors.ts';
+import type { Op } from '../../lib/abort.ts';
+import { unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
 import { durably } from '../container/durably.ts';
-import { armExit } from '../container/start-container.ts';
+import { armExit, lookAtTask } from '../container/start-outcome.ts';
 import { canStart, taskOf, transition, type ContainerEvent } from '../container/state.ts';
 import { driveStop } from '../container/stop-container.ts';
 import { subjectOf } from '../container/subject.ts';
@@ -15,9 +15,6 @@ import { decideContainer, isOfBoot, type ContainerFound } from './decide-contain
 
 /** Linux reports start times in ticks of 1/100 s to user space, on every architecture. */
 const TICK_MS = 10;
-
-/** For the OCI runtime's word. A stop that is asked for meanwhile waits no longer than that for its turn. */
-const STATE_TIMEOUT_MS = 10_000;
 
 /**
  * So long a container whose start was cut short stays CREATED, for a caller that repeats its call. kubelet does not, and takes
@@ -47,7 +44,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       // What is taken away now is nobody's exit.
       rt.exits.letGo(id);
       // Killed halfway we would find a start that was released and no process, which looks as if the command had run.
-      await durably(rt, id, (status) => transition(status, { kind: 'start-undoing' }));
+      await durably(rt.containers, id, (status) => transition(status, { kind: 'start-undoing' }));
       await rt.faults.reach('recovery/start-undoing');
       await releaseAfterExit(op, rt, id);
       await rt.faults.reach('recovery/start-cleaned-up');
@@ -57,13 +54,13 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       change(rt, id, { kind: 'start-undone' });
       rt.faults.pass('recovery/start-undone');
       giveUpStartLater(rt, id);
-      note(rt, record, 'container.start-undone', 'its start was cut short by a restart of gantryd and undone');
+      note(rt, record, 'container.start-undone', 'its start was cut short and undone');
       return;
     case 'adopt':
       change(rt, id, { kind: 'started', startedAtWallMs: decision.startedAtWallMs });
       rt.faults.pass('recovery/start-adopted');
       if (task !== undefined) armExit(rt, task);
-      note(rt, record, 'container.adopted', 'its start was finished after a restart of gantryd');
+      note(rt, record, 'container.adopted', 'its start was carried out');
       return;
     case 'watch':
       change(rt, id, { kind: 'verified' });
@@ -107,7 +104,8 @@ function giveUpStartLater(rt: RuntimeContext, id: string): void {
   rt.clock.after(START_AGAIN_MS, () => {
     const status = rt.containers.get(id)?.status;
     if (status?.startUndone !== true || !canStart(status)) return;
-    const message = 'its start was cut short by a restart of gantryd and not asked for again';
+    const message =
+      'its start was cut short by a restart of gantryd, or by an OCI runtime that did not answer, and not asked for again';
     change(rt, id, { kind: 'start-failed', message, atWallMs: rt.clock.wallMs() });
   });
 }
@@ -117,7 +115,12 @@ function change(rt: RuntimeContext, id: string, event: ContainerEvent): void {
 }
 
 function note(rt: RuntimeContext, { meta }: ContainerRecord, what: string, message: string): void {
-  rt.journal.record({ subject: subjectOf(rt, meta), what, message, why: 'gantryd was restarted' });
+  rt.journal.record({
+    subject: subjectOf(rt, meta),
+    what,
+    message,
+    why: 'gantryd was restarted, or the OCI runtime did not answer',
+  });
 }
 
 async function look(op: Op, rt: RuntimeContext, { meta, status }: ContainerRecord): Promise<ContainerFound> {
@@ -128,22 +131,7 @@ async function look(op: Op, rt: RuntimeContext, { meta, status }: ContainerRecor
   const base = { sameBoot, bootedAtWallMs, ...(exit === undefined ? {} : { exit }) };
   const task = taskOf(status);
   if (task === undefined || !sameBoot) return { ...base, process: 'none' };
-  try {
-    if (!(await rt.processes.alive(task.pid, task.startTimeTicks))) return { ...base, process: 'gone' };
-    const alive = { process: 'alive', processStartedAtWallMs: bootedAtWallMs + task.startTimeTicks * TICK_MS } as const;
-    if (status.start?.phase !== 'released') return { ...base, ...alive };
-    // It may run for all we know, and its end must be heard of however long the answer takes: a stop waits for nothing else.
-    armExit(rt, task);
-    const state = await withLimit(
-      op,
-      clock,
-      STATE_TIMEOUT_MS,
-      `asking for the state of container ${meta.id}`,
-      (limited) => rt.tasks.state(limited, task),
-    );
-    return { ...base, ...alive, ...(state === undefined ? {} : { runtimeStatus: state.status }) };
-  } catch (error) {
-    op.log.warn({ containerId: meta.id, error: messageOf(error) }, 'a container could not be looked at');
-    return { ...base, process: 'unverifiable' };
-  }
+  const found = await lookAtTask(op, rt, task, status.start?.phase === 'released');
+  if (found.process !== 'alive') return { ...base, ...found };
+  return { ...base, ...found, processStartedAtWallMs: bootedAtWallMs + task.startTimeTicks * TICK_MS };
 }
