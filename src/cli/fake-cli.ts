@@ -26,6 +26,7 @@ export interface FakeCli {
 export async function openFakeCli(
   gantry: Partial<ApiConnection['gantry']> = {},
   connection: Partial<Omit<ApiConnection, 'gantry'>> = {},
+  cwd = '/',
 ): Promise<FakeCli> {
   const api = await openFakeApi();
   const follow: FakeCli['follow'] = (words, grown) => runWords(words, '', grown);
@@ -53,7 +54,7 @@ export async function openFakeCli(
         out: output('out'),
         err: output('err'),
         readStdin: () => Promise.resolve(input),
-        cwd: '/',
+        cwd,
         api: () =>
           Promise.resolve({
             kube: api.kube,

@@ -81,3 +81,26 @@ test('a path that does not exist stops all: it is a slip in the command and not 
   const { code, out, err } = await (await openFakeCli()).run(words);
   assert.deepEqual([code, out, err], [1, '', `error: the path "${dir}/none.yaml" does not exist\n`]);
 });
+
+for (const verb of ['apply', 'delete']) {
+  test(`${verb} -f with nothing behind it is an error, and not the folder that one is in`, async () => {
+    await folder({ 'a.yaml': map('a') });
+    const cli = await openFakeCli({}, {}, dir);
+    await cli.run(['apply', '-f', '.']);
+    for (const files of [['-f', ''], ['-f', '.', '-f', ''], ['--filename=']]) {
+      const { code, out, err } = await cli.run([verb, ...files]);
+      assert.deepEqual([code, out], [1, '']);
+      assert.match(err, /^error: -f "": /);
+    }
+    assert.equal((await cli.api.kube.list(cli.api.op, 'configmaps', { namespace: 'default' })).items.length, 1);
+  });
+}
+
+test('image import with an empty path is an error, too', async () => {
+  const cli = await openFakeCli();
+  for (const words of [[''], ['--rootfs', '', 'name']]) {
+    const { code, err } = await cli.run(['image', 'import', ...words]);
+    assert.equal(code, 1);
+    assert.match(err, /empty/);
+  }
+});

@@ -61,6 +61,8 @@ export async function readManifests(
 async function findFiles(context: CliContext, { files, recursive }: ManifestOptions): Promise<ManifestFile[]> {
   if (files.length === 0)
     throw invalidArgument('must specify -f FILE (a manifest, a folder of manifests, or - for stdin)');
+  // Else it would be the folder that one is in: `-f "$NOT_SET"` must not delete what is named there.
+  if (files.includes('')) throw invalidArgument('-f "": the path is empty; the folder that you are in is -f .');
   const found: ManifestFile[] = [];
   for (const path of files) {
     if (path === '-') {

@@ -69,6 +69,10 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
           const context = host.context();
           if (o.rootfs === undefined && source === undefined)
             throw invalidArgument('name an archive or an OCI layout folder, or use --rootfs');
+          if ((o.rootfs ?? source) === '')
+            throw invalidArgument(
+              o.rootfs === '' ? '--rootfs: the path is empty' : 'the path of what to import is empty',
+            );
           const name = o.rootfs === undefined ? o.name : (source ?? o.name);
           if (o.rootfs !== undefined && name === undefined)
             throw invalidArgument('--rootfs needs a NAME for the image');
