@@ -2,6 +2,7 @@ import { ContainerConfig, PodSandboxConfig } from '../cri/gen/api.ts';
 import type { JournalInput } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
 import { CLEANUP_BACKOFF } from '../lib/backoff.ts';
+import { GantryError } from '../lib/errors.ts';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { NO_FAULTS } from '../lib/fault-points.ts';
 import { Lanes } from '../lib/lane.ts';
@@ -15,6 +16,7 @@ import { RetryQueue } from './events/retry-queue.ts';
 import { SingleFlight } from './events/single-flight.ts';
 import { newSandboxStatus, transition as sandboxTransition } from './sandbox/state.ts';
 import { CONTAINER_CODEC } from './store/container-record.ts';
+import { NameReservations } from './store/name-reservations.ts';
 import { RecordStore } from './store/record-store.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
 import { FAKE_TASK } from './task/fake-task.ts';
@@ -43,7 +45,7 @@ export interface FakeWorld {
   readExit: () => Promise<{ code: number; writtenAtWallMs: number } | undefined>;
   /** The OCI runtime's word. */
   ociState: () => Promise<{ status: string } | undefined>;
-  cleanUp: (event: CleanupEvent, op: Op) => Promise<void>;
+  cleanUp: (event: CleanupEvent, op: Op, id: string) => Promise<void>;
 }
 
 export interface OneContainer {
@@ -55,6 +57,8 @@ export interface OneContainer {
   readonly journal: JournalInput[];
   /** Writes to the disk wait from now on until the returned function is called. */
   readonly holdDisk: () => () => void;
+  /** Writes to the disk fail from now on until the returned function is called. */
+  readonly fillDisk: () => () => void;
 }
 
 /**
@@ -66,9 +70,12 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
   const done: [string, number][] = [];
   const journal: JournalInput[] = [];
   const note = (what: string): void => void done.push([what, clock.monotonicMs()]);
-  const disk = { gate: Promise.resolve() };
+  const disk = { full: false, gate: Promise.resolve() };
   const db: Database = {
-    write: () => disk.gate,
+    write: async () => {
+      await disk.gate;
+      if (disk.full) throw new GantryError('ResourceExhausted', 'the disk is full');
+    },
     read: () => Promise.resolve([]),
     close: () => Promise.resolve(),
   };
@@ -121,6 +128,8 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
     sandboxes,
     containers,
     answered: new Set<string>(),
+    sandboxNames: new NameReservations<string>('sandbox'),
+    containerNames: new NameReservations<string>('container'),
     ledger: {
       entriesOf: () => [{ kind: 'task', key: ID }],
       intend: () => Promise.resolve(),
@@ -136,13 +145,15 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
       policy: CLEANUP_BACKOFF,
       attemptTimeoutMs: 10_000,
       nameOf: cleanupName,
-      handle: (op, _id, event) => {
+      handle: (op, id, event) => {
         note(cleanupName(event));
-        return world.cleanUp(event, op);
+        return world.cleanUp(event, op, id);
       },
     }),
     cleanups: new SingleFlight(),
     followUps: new SingleFlight(),
+    removals: new SingleFlight(),
+    sandboxStops: new SingleFlight(),
     stops: new StopDriver(clock),
     exits: {
       arm: () => note('arm'),
@@ -193,6 +204,12 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
       return () => {
         disk.gate = Promise.resolve();
         resolve(undefined);
+      };
+    },
+    fillDisk: () => {
+      disk.full = true;
+      return () => {
+        disk.full = false;
       };
     },
   };

@@ -5,6 +5,7 @@ import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
 import { containerOwner } from '../store/owners.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
+import { durably } from './durably.ts';
 import { transition } from './state.ts';
 import { endContainer } from './stop-container.ts';
 import { subjectOf } from './subject.ts';
@@ -36,7 +37,7 @@ async function remove(rt: RuntimeContext, id: string, reason: string): Promise<v
   const subject = subjectOf(rt, record.meta);
   try {
     await rt.faults.reach('remove-container/begun');
-    await rt.containers.update(id, (status) =>
+    await durably(rt.containers, id, (status) =>
       transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
     );
     await rt.faults.reach('remove-container/intended');

@@ -100,7 +100,7 @@ async function requestStop(
   await rt.faults.reach('stop-container/asked');
   try {
     const before = record.status.stop;
-    const { stop } = await durably(rt, id, (status) => {
+    const { stop } = await durably(rt.containers, id, (status) => {
       if (!mayHaveProcess(status)) return status;
       const now = { boottimeMs: rt.clock.boottimeMs(), wallMs: rt.clock.wallMs(), bootId: rt.bootId };
       const merged = mergeStop(status.stop, request, now);

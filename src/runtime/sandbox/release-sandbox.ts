@@ -1,5 +1,6 @@
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { isKind, joinErrors, messageOf } from '../../lib/errors.ts';
+import { durably } from '../container/durably.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
 import { deferredNetworkOwner, sandboxOwner } from '../store/owners.ts';
@@ -34,7 +35,7 @@ export async function releaseSandbox(op: Op, rt: RuntimeContext, id: string): Pr
   await rt.faults.reach('stop-sandbox/network-released');
   await release('namespaces', NAMESPACES_TIMEOUT_MS, ['pin', 'tmpfs']);
   await rt.faults.reach('stop-sandbox/namespaces-released');
-  await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stopped', atWallMs: rt.clock.wallMs() }));
+  await durably(rt.sandboxes, id, (status) => transition(status, { kind: 'stopped', atWallMs: rt.clock.wallMs() }));
   await rt.faults.reach('stop-sandbox/stopped');
 }
 

@@ -2,6 +2,7 @@ import type { RemovePodSandboxRequest, RemovePodSandboxResponse } from '../../cr
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import { settleAll } from '../../lib/settle-all.ts';
+import { durably } from '../container/durably.ts';
 import { removeContainerById } from '../container/remove-container.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
@@ -34,12 +35,12 @@ export function removeSandbox(rt: RuntimeContext, id: string): Promise<void> {
 async function remove(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
-  await rt.faults.reach('remove-sandbox/begun');
-  await rt.sandboxes.update(id, (status) =>
-    transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
-  );
-  await rt.faults.reach('remove-sandbox/intended');
   try {
+    await rt.faults.reach('remove-sandbox/begun');
+    await durably(rt.sandboxes, id, (status) =>
+      transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
+    );
+    await rt.faults.reach('remove-sandbox/intended');
     await recordStep(
       rt,
       sandboxSubject(record.meta),

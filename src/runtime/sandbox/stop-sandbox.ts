@@ -1,6 +1,7 @@
 import type { StopPodSandboxRequest, StopPodSandboxResponse } from '../../cri/gen/api.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { settleAll } from '../../lib/settle-all.ts';
+import { durably } from '../container/durably.ts';
 import { endContainer } from '../container/stop-container.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
@@ -35,10 +36,12 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined || record.status.stopped === true) return;
   if (record.status.state.kind === 'starting') rt.lanes.abortRunning(id, 'the sandbox is being stopped');
-  await rt.faults.reach('stop-sandbox/begun');
-  await rt.sandboxes.update(id, (status) => transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }));
-  await rt.faults.reach('stop-sandbox/intended');
   try {
+    await rt.faults.reach('stop-sandbox/begun');
+    await durably(rt.sandboxes, id, (status) =>
+      transition(status, { kind: 'stop-wanted', atWallMs: rt.clock.wallMs() }),
+    );
+    await rt.faults.reach('stop-sandbox/intended');
     await recordStep(
       rt,
       sandboxSubject(record.meta),
