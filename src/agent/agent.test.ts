@@ -4,7 +4,7 @@ import os from 'node:os';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { openFakeApi, type FakeApi } from '../kube/api/fake-api.ts';
-import type { Pod, PodSpec } from '../kube/objects.ts';
+import type { NodeCondition, Pod, PodSpec } from '../kube/objects.ts';
 import type { JournalInput } from '../journal/journal.ts';
 import { silentLog } from '../lib/log.ts';
 import { createAgent, type Agent } from './agent.ts';
@@ -474,12 +474,18 @@ await test('a missing ConfigMap volume is told of once and mounted when it is th
 
 await test('the node is registered and says when the runtime is not well', async (t) => {
   const w = await world(t);
-  const ready = async (): Promise<string | undefined> =>
-    (await w.api.kube.list(w.api.op, 'nodes')).items[0]?.status?.conditions?.find(({ type }) => type === 'Ready')
-      ?.status;
+  const condition = async (): Promise<NodeCondition | undefined> =>
+    (await w.api.kube.list(w.api.op, 'nodes')).items[0]?.status?.conditions?.find(({ type }) => type === 'Ready');
+  const ready = async (): Promise<string | undefined> => (await condition())?.status;
   await w.until('ready', async () => (await ready()) === 'True');
   w.fake.problem = 'NetworkReady';
   await w.until('not ready', async () => (await ready()) === 'False', 15_000);
+  const { reason, message } = (await condition()) ?? {};
+  assert.deepEqual({ reason, message }, { reason: 'Test', message: 'the pod network is not ready' });
   await w.api.kube.delete(w.api.op, 'nodes', { name: 'node-1' });
   await w.until('registered anew', async () => (await ready()) === 'False', 15_000);
+  w.fake.problem = undefined;
+  await w.until('ready again, by itself', async () => (await ready()) === 'True', 15_000);
+  w.fake.problem = 'RuntimeReady';
+  await w.until('not ready either', async () => (await condition())?.reason === 'KubeletNotReady', 15_000);
 });

@@ -29,6 +29,8 @@ export interface NodeAgentDeps {
 const RUNTIME_PERIOD_MS = 5_000;
 /** Gantry's own, beside those of CRI: a node without room still runs what it has. */
 const DISK_CONDITION = 'DiskHasRoom';
+/** CRI's: whether pods can be connected. */
+const NETWORK_CONDITION = 'NetworkReady';
 const HEARTBEAT_MS = 300_000;
 const ASK_TIMEOUT_MS = 10_000;
 
@@ -39,6 +41,7 @@ export class NodeAgent {
   #runtimeName = 'gantry';
   #runtimeVersion = '';
   #problems: readonly string[] = ['the runtime has not answered yet'];
+  #networkProblem: { readonly reason: string; readonly message: string } | undefined;
   #diskShortage: string | undefined;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   #lastError: string | undefined;
@@ -93,11 +96,17 @@ export class NodeAgent {
       });
       const unmet = (status?.conditions ?? []).filter((condition) => !condition.status);
       this.#diskShortage = unmet.find(({ type }) => type === DISK_CONDITION)?.message;
-      const bad = unmet.filter(({ type }) => type !== DISK_CONDITION);
+      const network = unmet.find(({ type }) => type === NETWORK_CONDITION);
+      this.#networkProblem =
+        network === undefined
+          ? undefined
+          : { reason: network.reason || NETWORK_CONDITION, message: network.message || 'the pod network is not ready' };
+      const bad = unmet.filter(({ type }) => type !== DISK_CONDITION && type !== NETWORK_CONDITION);
       this.#problems = bad.map(
         ({ type, reason, message }) => `${type}: ${[reason, message].filter((text) => text !== '').join(': ')}`,
       );
     } catch (error) {
+      this.#networkProblem = undefined;
       this.#problems = [`the runtime does not answer: ${messageOf(error)}`];
     }
   }
@@ -117,6 +126,7 @@ export class NodeAgent {
       runtimeVersion: this.#runtimeVersion,
       agentVersion: this.#deps.agentVersion,
       problems: [...this.#problems, ...this.#deps.problems()],
+      networkProblem: this.#networkProblem,
       diskShortage: this.#diskShortage,
       nowWallMs: clock.wallMs(),
       previous,

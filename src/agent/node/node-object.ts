@@ -17,8 +17,10 @@ export interface NodeInput {
   /** `gantry://0.1.0` */
   readonly runtimeVersion: string;
   readonly agentVersion: string;
-  /** What is wrong; empty: ready. */
+  /** What is wrong beside the network; with neither: ready. */
   readonly problems: readonly string[];
+  /** Why the runtime can connect no pod, in its own words. */
+  readonly networkProblem?: { readonly reason: string; readonly message: string } | undefined;
   /** Why nothing new is taken; absent: there is room on the disk. */
   readonly diskShortage?: string | undefined;
   readonly nowWallMs: number;
@@ -76,14 +78,8 @@ export function nodeObject(input: NodeInput): New<Node> {
 }
 
 function conditions(input: NodeInput): NodeCondition[] {
-  const ready = input.problems.length === 0;
   const wanted = [
-    {
-      type: 'Ready',
-      status: ready ? 'True' : 'False',
-      reason: ready ? 'KubeletReady' : 'KubeletNotReady',
-      message: ready ? 'gantry is ready' : input.problems.join('; '),
-    },
+    readyCondition(input),
     {
       type: 'DiskPressure',
       status: input.diskShortage === undefined ? 'False' : 'True',
@@ -97,4 +93,18 @@ function conditions(input: NodeInput): NodeCondition[] {
     const since = before?.status === condition.status ? (before.lastTransitionTime ?? now) : now;
     return { ...condition, lastHeartbeatTime: now, lastTransitionTime: since };
   });
+}
+
+/** A missing network is the reason by itself if nothing else is wrong: people look for that word. */
+function readyCondition({ problems, networkProblem }: NodeInput): Pick<NodeCondition, 'type' | 'status'> & {
+  reason: string;
+  message: string;
+} {
+  if (problems.length === 0) {
+    return networkProblem === undefined
+      ? { type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'gantry is ready' }
+      : { type: 'Ready', status: 'False', ...networkProblem };
+  }
+  const network = networkProblem === undefined ? [] : [`${networkProblem.reason}: ${networkProblem.message}`];
+  return { type: 'Ready', status: 'False', reason: 'KubeletNotReady', message: [...network, ...problems].join('; ') };
 }
