@@ -6,7 +6,8 @@ import { errnoOf, internal, invalidArgument, isKind, notFound, unavailable } fro
 import type { CgroupHost } from './cgroup-host.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
 import { fromNodeError } from './errno.ts';
-import { describeProcesses } from './procfs.ts';
+import { openPidfd, type Pidfd } from './pidfd.ts';
+import { describeProcesses, processIdentity } from './procfs.ts';
 import { childrenOf, deepestFirst, inheritCpuset, readCgroupFile, words, writeCgroupFile } from './cgroup-files.ts';
 
 export { detectCgroups, type CgroupHost } from './cgroup-host.ts';
@@ -31,6 +32,8 @@ const RMDIR_PAUSE_MS = 20;
 const KILL_PAUSE_MS = 10;
 const KILL_PAUSE_MAX_MS = 250;
 const FREEZE_WAIT_MS = 200;
+// A descriptor each.
+const KILLED_AT_ONCE = 100;
 
 /**
  * Cgroups by path (`/gantry-<instance>/pod<uid>`), the same on every layout: on v1 and hybrid a path stands for one
@@ -226,19 +229,32 @@ export class Cgroups {
           throw fromNodeError(error, `kill cgroup ${path}`);
       }
     }
-    // Frozen, nothing forks, nothing ends, and so no pid on the list can come to be a stranger's before it is signalled.
+    // Frozen, nothing forks away; but what is in state D does not freeze, and not every kernel can.
     await this.freeze(path);
     try {
-      for (const pid of await this.procs(path, true)) {
-        try {
-          process.kill(pid, SIGKILL);
-        } catch (error) {
-          if (errnoOf(error) !== 'ESRCH') throw fromNodeError(error, `kill process ${String(pid)}`);
-        }
+      const pids = await this.procs(path, true);
+      for (let at = 0; at < pids.length; at += KILLED_AT_ONCE) {
+        await this.#killListed(path, pids.slice(at, at + KILLED_AT_ONCE));
       }
     } finally {
       // On v1 a frozen process dies only now.
       await this.thaw(path);
+    }
+  }
+
+  /** A pid on a list may be a stranger's by now: one that is still on it after its process was opened is of the cgroup, or has ended. */
+  async #killListed(path: string, pids: readonly number[]): Promise<void> {
+    const opened: Pidfd[] = [];
+    try {
+      for (const pid of pids) {
+        const identity = await processIdentity(pid);
+        const pidfd = identity === undefined ? undefined : openPidfd(identity);
+        if (pidfd !== undefined) opened.push(pidfd);
+      }
+      const still = new Set(await this.procs(path, true));
+      for (const pidfd of opened) if (still.has(pidfd.key.pid)) pidfd.signal(SIGKILL);
+    } finally {
+      for (const pidfd of opened) pidfd.close();
     }
   }
 

@@ -108,3 +108,28 @@ test('an OOM kill is counted', needsRoot, async (t) => {
   await once(child, 'exit');
   assert.ok((await b.cgroups.oomKillCount(b.pod)) > 0);
 });
+
+/** Its second look at a cgroup, the one before the signals, has a pid that has left it by the third. */
+class StaleList extends Cgroups {
+  stranger = 0;
+  #looks = 0;
+
+  override procs(): Promise<number[]> {
+    return Promise.resolve(++this.#looks <= 2 ? [this.stranger] : []);
+  }
+}
+
+test('a pid that is no more in the cgroup when it is about to be killed is left alone', needsRoot, async (t) => {
+  const host = await detectCgroups();
+  if (host.mode === 'v2') {
+    t.skip('the kernel kills the whole cgroup by itself');
+    return;
+  }
+  const stranger = spawn('sleep', ['1000'], { stdio: 'ignore' });
+  const exited = once(stranger, 'exit');
+  const cgroups = new StaleList({ clock: systemClock, host });
+  cgroups.stranger = stranger.pid ?? 0;
+  await cgroups.killAll(op, '/gantry-test-not-there');
+  stranger.kill('SIGTERM');
+  assert.deepEqual((await exited)[1], 'SIGTERM');
+});
