@@ -170,7 +170,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   });
   await faults.reach('recovery/images-opened');
 
-  const pidfds = new PidfdWatcher();
+  const pidfds = new PidfdWatcher({ clock, log });
   const processes = linuxProcessTable(pidfds);
   const tasks = new TaskService({
     clock,
