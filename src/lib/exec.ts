@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import type { Writable } from 'node:stream';
 import type { Op } from './abort.ts';
 import { canceled, GantryError } from './errors.ts';
 
@@ -54,6 +55,9 @@ export function execFile(
           // already gone
         }
       }
+      // One that left the group keeps them open for as long as it likes.
+      child.stdout?.destroy();
+      child.stderr?.destroy();
       reject(reasonOf(op.signal));
     };
     op.signal.addEventListener('abort', onAbort, { once: true });
@@ -69,11 +73,11 @@ export function execFile(
       op.signal.removeEventListener('abort', onAbort);
       resolve({ code: code ?? -1, signal, stdout: stdout(), stderr: stderr() });
     });
-    if (child.stdin !== null) {
-      // A program may end without reading its input.
-      child.stdin.on('error', () => undefined);
-      child.stdin.end(options.input);
-    }
+    // Undefined, whatever its type says, when there was no descriptor left for it: then the error follows.
+    const stdin = child.stdin as Writable | null | undefined;
+    // A program may end without reading its input.
+    stdin?.on('error', () => undefined);
+    stdin?.end(options.input);
   });
 }
 
