@@ -63,6 +63,7 @@ export class PodNetwork {
   readonly #disconnected = new Set<string>();
   readonly #disconnecting = new Map<string, { readonly done: Promise<void>; readonly waits: Waits }>();
   #repair: Timer | undefined;
+  #closed = false;
 
   constructor(deps: PodNetworkDeps) {
     this.#deps = deps;
@@ -201,6 +202,7 @@ export class PodNetwork {
   }
 
   close(): void {
+    this.#closed = true;
     this.#repair?.cancel();
   }
 
@@ -264,6 +266,7 @@ export class PodNetwork {
   }
 
   #armRepair(): void {
+    if (this.#closed) return;
     this.#repair ??= this.#deps.clock.after(REPAIR_EVERY_MS, () => {
       this.#repair = undefined;
       const { log, clock } = this.#deps;
