@@ -66,11 +66,29 @@ export class Cgroups {
       await mkdir(place.directory, { recursive: true }).catch((error: unknown) => {
         throw fromNodeError(error, `make cgroup ${place.directory}`);
       });
-      if (place.controllers.includes('cpuset') && place.root !== this.#host.unified?.mountPoint) {
-        await inheritCpuset(place.root, place.directory);
-      }
+      if (this.#needsCpuset(place)) await inheritCpuset(place.root, place.directory);
     }
     await this.setResources(path, resources);
+  }
+
+  /**
+   * Makes a cgroup for some of the processes of its parent, in each tree in which that is there, without limits of its own. False: the
+   * parent is in no tree any more; it is not made anew. On v2 a bare directory: handing controllers down from a cgroup that has processes
+   * would turn it into a threaded domain, whose children take no process.
+   */
+  async createBelow(path: string): Promise<boolean> {
+    let made = false;
+    for (const place of this.#places(path)) {
+      try {
+        await mkdir(place.directory);
+      } catch (error) {
+        if (errnoOf(error) === 'ENOENT') continue;
+        if (errnoOf(error) !== 'EEXIST') throw fromNodeError(error, `make cgroup ${place.directory}`);
+      }
+      made = true;
+      if (this.#needsCpuset(place)) await inheritCpuset(place.root, place.directory);
+    }
+    return made;
   }
 
   async setResources(path: string, resources: CgroupResources): Promise<void> {
@@ -291,6 +309,11 @@ export class Cgroups {
       directory: join(mountPoint, clean),
       controllers,
     }));
+  }
+
+  /** On v1 a new cpuset is empty and takes no process. */
+  #needsCpuset({ root, controllers }: Place): boolean {
+    return controllers.includes('cpuset') && root !== this.#host.unified?.mountPoint;
   }
 
   #place(path: string, controller: string): Place | undefined {

@@ -1,12 +1,11 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf } from '../../lib/errors.ts';
+import { failedPrecondition } from '../../lib/errors.ts';
 import type { Cgroups } from '../../linux/cgroups.ts';
 
 /** What this room needs of the cgroups. Paths are below the cgroup mounts; one that is not there holds nothing. */
 export interface TaskCgroups {
-  /** A cgroup for some of the processes of its parent, without limits of its own. */
+  /** A cgroup for some of the processes of its parent, without limits of its own. FailedPrecondition when the parent is gone. */
   createSubgroup(path: string): Promise<void>;
   moveProcess(path: string, pid: number): Promise<void>;
   procs(path: string, recursive: boolean): Promise<number[]>;
@@ -26,19 +25,8 @@ export function linuxTaskCgroups(cgroups: Cgroups): TaskCgroups {
   };
 }
 
-/**
- * On v2 a bare directory: handing controllers down from a cgroup that has processes would turn it into a threaded
- * domain, whose children take no process.
- */
 async function createSubgroup(cgroups: Cgroups, path: string): Promise<void> {
-  const { mode, unified } = cgroups.host;
-  if (mode !== 'v2' || unified === undefined) {
-    await cgroups.create(path);
-    return;
-  }
-  try {
-    await mkdir(join(unified.mountPoint, path));
-  } catch (error) {
-    if (errnoOf(error) !== 'EEXIST') throw error;
+  if (!(await cgroups.createBelow(path))) {
+    throw failedPrecondition(`cgroup ${dirname(path)} is gone: its container has ended`);
   }
 }

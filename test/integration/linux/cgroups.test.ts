@@ -133,3 +133,16 @@ test('a pid that is no more in the cgroup when it is about to be killed is left 
   stranger.kill('SIGTERM');
   assert.deepEqual((await exited)[1], 'SIGTERM');
 });
+
+test('a part of a cgroup that is gone is not made, and neither is that', needsRoot, async (t) => {
+  const b = await bench(t);
+  if (b === undefined) return;
+  const part = `${b.pod}/container/exec`;
+  assert.equal(await b.cgroups.createBelow(part), false);
+  assert.equal(await b.cgroups.exists(`${b.pod}/container`), false);
+  await b.cgroups.create(`${b.pod}/container`);
+  assert.equal(await b.cgroups.createBelow(part), true);
+  const child = await spawnIn(b, part, 'exec sleep 1000');
+  assert.deepEqual(await b.cgroups.procs(part), [child.pid]);
+  await b.cgroups.killAll(op, part);
+});
