@@ -23,6 +23,11 @@ export function published(mappings: readonly PortMapping[]): PortMapping[] {
   return mappings.filter(({ hostPort }) => hostPort > 0);
 }
 
+/** `host port 80/tcp` */
+export function nameOfPort({ hostPort, protocol }: PortMapping): string {
+  return `host port ${String(hostPort)}/${protocol}`;
+}
+
 export function collides(mapping: PortMapping, other: Listener): boolean {
   const mine = mapping.hostIp ?? '';
   return (

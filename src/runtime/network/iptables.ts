@@ -46,6 +46,15 @@ export function describeRule({ table, chain, spec }: IptablesRule): string {
   return `-t ${table} ${chain} ${spec.join(' ')}`;
 }
 
+/** A line of `iptables -S`. Undefined for a chain or a policy. */
+export function parseRule(table: IptablesRule['table'], line: string): IptablesRule | undefined {
+  const [command, chain, ...spec] = (line.match(/"(?:\\.|[^"\\])*"|\S+/g) ?? []).map((word) =>
+    word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word,
+  );
+  if (command !== '-A' || chain === undefined) return undefined;
+  return { table, chain, place: 'append', spec };
+}
+
 /** The host's own iptables, nft or legacy. */
 export class Iptables {
   async has(op: Op, { table, chain, spec }: IptablesRule): Promise<boolean> {
@@ -73,6 +82,20 @@ export class Iptables {
     const answer = await run(op, ['-t', table, '-S']);
     if (answer.code !== 0) throw failed('list', answer);
     return answer.stdout.split('\n');
+  }
+
+  /** Rules of one chain, in their order; none when there is no such chain, or no program to look with. */
+  async listChain(op: Op, table: IptablesRule['table'], chain: string): Promise<IptablesRule[]> {
+    let answer: ExecResult;
+    try {
+      answer = await run(op, ['-t', table, '-S', chain]);
+    } catch (error) {
+      if (isKind(error, 'FailedPrecondition')) return [];
+      throw error;
+    }
+    if (answer.code === NO_SUCH_RULE) return [];
+    if (answer.code !== 0) throw failed('list', answer);
+    return answer.stdout.split('\n').flatMap((line) => parseRule(table, line) ?? []);
   }
 
   /** Flushes and deletes a chain that nothing jumps to. */

@@ -12,12 +12,13 @@ import { readConfigFolder } from './config-folder.ts';
 import { defaultConfig, networkName } from './default-network.ts';
 import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
-import type { Iptables } from './iptables.ts';
+import { Iptables } from './iptables.ts';
 import { pluginTypes, type NetworkConfig } from './network-config.ts';
 import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type Plan } from './network-plan.ts';
 import { addNetwork, addressesOf, deleteNetwork, withoutAddresses } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
-import { PortClaims } from './port-claims.ts';
+import { PortClaims, type PortHolder } from './port-claims.ts';
+import { mustComeFirst, publishedPorts } from './published-ports.ts';
 import { giveBack, mustBeFree, reservationsIn, takenFrom } from './reservations.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
@@ -58,6 +59,7 @@ export class PodNetwork {
   readonly #deps: PodNetworkDeps;
   readonly #faults: FaultPoints;
   readonly #host: HostSetup;
+  readonly #iptables: Iptables;
   readonly #ports: PortClaims;
   /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
   readonly #disconnected = new Set<string>();
@@ -68,7 +70,8 @@ export class PodNetwork {
   constructor(deps: PodNetworkDeps) {
     this.#deps = deps;
     this.#faults = deps.faults ?? NO_FAULTS;
-    this.#host = new HostSetup(deps);
+    this.#iptables = deps.iptables ?? new Iptables();
+    this.#host = new HostSetup({ ...deps, iptables: this.#iptables });
     this.#ports = new PortClaims(deps.clock);
   }
 
@@ -82,7 +85,7 @@ export class PodNetwork {
    * when a plug-in is missing, AlreadyExists when a host port is taken.
    */
   async plan(op: Op, request: NetworkRequest): Promise<PlainPlan> {
-    await this.#claimPorts(request);
+    await this.#claimPorts(op, request);
     try {
       return await this.#plan(op, request);
     } catch (error) {
@@ -106,7 +109,10 @@ export class PodNetwork {
     return toPlain(plan);
   }
 
-  /** CNI ADD. When it fails, what it had done so far is for {@link disconnect} to take back. */
+  /**
+   * CNI ADD. When it fails, what it had done so far is for {@link disconnect} to take back. Throws AlreadyExists when another Gantry or
+   * another runtime has come between and has one of the host ports.
+   */
   async connect(
     op: Op,
     request: NetworkRequest,
@@ -125,6 +131,10 @@ export class PodNetwork {
     const result = await addNetwork(op, chain, request.netnsPath);
     const ips = addressesOf(result);
     if (ips.length === 0) throw internal(`network ${network.name} gave the pod no address`);
+    if (plan.ports.length > 0) {
+      const published = await publishedPorts(op, this.#iptables, plan.ports);
+      mustComeFirst(published, attachment.containerId, plan.ports);
+    }
     if (plan.host !== undefined) await this.#host.confirm();
     return { ips, plan: toPlain({ ...plan, result }) };
   }
@@ -242,15 +252,21 @@ export class PodNetwork {
     return this.#plans().some(({ host }) => host !== undefined);
   }
 
-  async #claimPorts({ sandboxId, portMappings, podNamespace, podName }: NetworkRequest): Promise<void> {
+  async #claimPorts(op: Op, { sandboxId, portMappings, podNamespace, podName }: NetworkRequest): Promise<void> {
     const ports = published(portMappings);
     if (ports.length === 0) return;
-    const listeners = await hostListeners();
-    const known = this.#plans().map(({ attachment: { containerId, args }, ports: taken }) => {
+    const before = new Set(this.#holders().map((holder) => holder.sandboxId));
+    const [listeners, elsewhere] = [await hostListeners(), await publishedPorts(op, this.#iptables, ports)];
+    // From here on nobody comes between.
+    const holder = { sandboxId, pod: `${podNamespace}/${podName}`, ports };
+    this.#ports.claim(holder, this.#holders(), listeners, elsewhere, before);
+  }
+
+  #holders(): PortHolder[] {
+    return this.#plans().map(({ attachment: { containerId, args }, ports }) => {
       const { K8S_POD_NAMESPACE: namespace = '', K8S_POD_NAME: name = '' } = args;
-      return { sandboxId: containerId, pod: `${namespace}/${name}`, ports: taken };
+      return { sandboxId: containerId, pod: `${namespace}/${name}`, ports };
     });
-    this.#ports.claim({ sandboxId, pod: `${podNamespace}/${podName}`, ports }, known, listeners);
   }
 
   async #missingPlugin(network: NetworkConfig): Promise<string | undefined> {

@@ -1,6 +1,7 @@
 import { alreadyExists } from '../../lib/errors.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { collides, type Listener, type PortMapping } from './host-ports.ts';
+import { collides, nameOfPort, type Listener, type PortMapping } from './host-ports.ts';
+import { describePublisher, type PublishedPort } from './published-ports.ts';
 
 /** A pod and the host ports that it has, or is about to get. */
 export interface PortHolder {
@@ -25,14 +26,25 @@ export class PortClaims {
     this.#clock = clock;
   }
 
-  /** Of the ports that `holder` wants, none may be another's. Throws AlreadyExists with the one who has it. */
-  claim(holder: PortHolder, known: readonly PortHolder[], listeners: readonly Listener[]): void {
+  /**
+   * Of the ports that `holder` wants, none may be another's. Throws AlreadyExists with the one who has it. `elsewhere`: what the host's
+   * port rules publish for whoever it is; `ours`: of those that this Gantry had a moment ago, the ids.
+   */
+  claim(
+    holder: PortHolder,
+    known: readonly PortHolder[],
+    listeners: readonly Listener[],
+    elsewhere: readonly PublishedPort[] = [],
+    ours: ReadonlySet<string> = new Set(),
+  ): void {
     const nowMs = this.#clock.monotonicMs();
     for (const [id, { untilMs }] of this.#claims) if (untilMs <= nowMs) this.#claims.delete(id);
     const claimed = [...this.#claims.values()].map((claim) => claim.holder);
     const others = [...known, ...claimed].filter(({ sandboxId }) => sandboxId !== holder.sandboxId);
+    const own = new Set([holder, ...known, ...claimed].map(({ sandboxId }) => sandboxId)).union(ours);
+    const strangers = elsewhere.filter(({ containerId }) => !own.has(containerId));
     for (const mapping of holder.ports) {
-      const name = `host port ${String(mapping.hostPort)}/${mapping.protocol}`;
+      const name = nameOfPort(mapping);
       const details = { hostPort: mapping.hostPort };
       for (const { pod, ports } of others) {
         const taken = ports.some((port) =>
@@ -43,6 +55,8 @@ export class PortClaims {
       if (listeners.some((listener) => collides(mapping, listener))) {
         throw alreadyExists(`${name} is in use: a process on this host listens on it`, { details });
       }
+      const stranger = strangers.find((port) => collides(mapping, port));
+      if (stranger !== undefined) throw alreadyExists(`${name} is taken: ${describePublisher(stranger)}`, { details });
     }
     this.#claims.set(holder.sandboxId, { holder, untilMs: nowMs + CLAIM_MS });
   }

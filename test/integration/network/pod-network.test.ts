@@ -35,7 +35,7 @@ interface Pod {
 /** A pod network of an instance of its own, with a ledger as the daemon has it. */
 class Bench {
   readonly directory = mkdtempSync(join(tmpdir(), 'gantry-network-'));
-  readonly instance = `t${String(process.pid)}`;
+  readonly instance: string;
   readonly confDir = join(this.directory, 'net.d');
   readonly binDir = join(this.directory, 'bin');
   readonly ipamDir = join(this.directory, 'ipam');
@@ -43,6 +43,10 @@ class Bench {
   readonly namespaces = new Namespaces({ clock: systemClock });
   readonly pods: Pod[] = [];
   ledger!: Ledger;
+
+  constructor(letter = 't') {
+    this.instance = `${letter}${String(process.pid)}`;
+  }
 
   async open(): Promise<void> {
     mkdirSync(this.confDir);
@@ -103,8 +107,8 @@ class Bench {
   }
 }
 
-async function bench(t: TestContext): Promise<Bench> {
-  const made = new Bench();
+async function bench(t: TestContext, letter?: string): Promise<Bench> {
+  const made = new Bench(letter);
   await made.open();
   t.after(() => made.close());
   return made;
@@ -264,6 +268,79 @@ test('host ports: reachable, refused when taken', needsRoot, async (t) => {
   // Somebody else's ports may have come into the chains meanwhile: then they stay.
   if (!after.includes('-A CNI-HOSTPORT-DNAT')) assert.equal(after.includes('CNI-HOSTPORT-DNAT'), chainsBefore);
   network.close();
+});
+
+/** What sends a port to pods, the first one first. */
+function portRules(hostPort: number): string[] {
+  const chain = spawnSync('iptables', ['-w', '10', '-t', 'nat', '-S', 'CNI-HOSTPORT-DNAT'], { encoding: 'utf8' });
+  return chain.stdout.split('\n').flatMap((line) => {
+    const [, id, ports = ''] = /id: \\"(.*)\\"" -m multiport --dports (\S+)/.exec(line) ?? [];
+    return id !== undefined && ports.split(',').includes(String(hostPort)) ? [id] : [];
+  });
+}
+
+async function unusedPort(): Promise<number> {
+  const probe = createServer().listen(0);
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+test("a host port that another Gantry's pod has is refused, until it is given back", needsRoot, async (t) => {
+  const [one, other] = [await bench(t), await bench(t, 'u')];
+  const [theirs, ours] = [one.network(), other.network()];
+  const hostPort = await unusedPort();
+  const mapping: PortMapping = { protocol: 'tcp', containerPort: 80, hostPort };
+  const first = await one.pod([mapping]);
+  const { plan } = await one.connect(theirs, first);
+  const second = await other.pod([mapping]);
+  await assert.rejects(other.connect(ours, second), (error) => {
+    assert.equal(kindOf(error), 'AlreadyExists');
+    const whose = `another runtime on this host has published it for the pod sandbox ${first.id}`.slice(0, 70);
+    assert.ok(messageOf(error).startsWith(`host port ${String(hostPort)}/tcp is taken: ${whose}`), messageOf(error));
+    return true;
+  });
+  // Not what it has itself, nor another protocol's port of that number.
+  await assert.rejects(theirs.plan(op, (await one.pod([mapping])).request), /is taken by pod default\/pod0/);
+  const udp = await other.pod([{ ...mapping, protocol: 'udp' }]);
+  const joined = await other.connect(ours, udp);
+  await other.disconnect(ours, udp, joined.plan);
+  assert.deepEqual(portRules(hostPort), [first.id], 'theirs is as it was');
+
+  await one.disconnect(theirs, first, plan);
+  const now = await other.connect(ours, second);
+  assert.deepEqual(portRules(hostPort), [second.id]);
+  await other.disconnect(ours, second, now.plan);
+  theirs.close();
+  ours.close();
+});
+
+test('of two Gantrys that publish a port at the same moment one gives way', needsRoot, async (t) => {
+  const [one, other] = [await bench(t), await bench(t, 'u')];
+  const [theirs, ours] = [one.network(), other.network()];
+  const hostPort = await unusedPort();
+  const mapping: PortMapping = { protocol: 'tcp', containerPort: 80, hostPort };
+  const [first, second] = [await one.pod([mapping]), await other.pod([mapping])];
+  // Both have looked, and neither has seen the other.
+  const plan = await ours.plan(op, second.request);
+  const data = { plan, netnsPath: second.netns };
+  await other.ledger.intend(second.id, { kind: 'cni', key: second.id, data, volatile: false });
+  const { plan: won } = await one.connect(theirs, first);
+  await assert.rejects(ours.connect(op, second.request, plan), (error) => {
+    assert.equal(kindOf(error), 'AlreadyExists');
+    assert.match(messageOf(error), /is taken: another runtime on this host has published it/);
+    return true;
+  });
+  await other.disconnect(ours, second, plan);
+  assert.deepEqual(portRules(hostPort), [first.id]);
+  await one.disconnect(theirs, first, won);
+  for (const network of [theirs, ours]) network.close();
+  for (const b of [one, other]) {
+    assert.deepEqual(iptablesRules(b.instance), []);
+    assert.deepEqual(b.ledger.owners(), []);
+  }
 });
 
 test('what is missing is said: no configuration, a broken one, no plug-in', needsRoot, async (t) => {

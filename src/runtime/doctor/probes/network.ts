@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { bridgePorts, listBridges } from '../../../linux/network-interfaces.ts';
 import { bridgeName } from '../../network/default-network.ts';
-import { describeRule, type Iptables, type IptablesRule } from '../../network/iptables.ts';
+import { describeRule, parseRule, type Iptables, type IptablesRule } from '../../network/iptables.ts';
 import { reservationsIn } from '../../network/reservations.ts';
 import type { Found } from '../inventory.ts';
 import { namesIn } from './names-in.ts';
@@ -58,15 +58,6 @@ export async function findRules(op: Op, iptables: Iptables, instance: string): P
     }
   }
   return found;
-}
-
-/** A line of `iptables -S`. Undefined for a chain or a policy. */
-export function parseRule(table: IptablesRule['table'], line: string): IptablesRule | undefined {
-  const [command, chain, ...spec] = (line.match(/"(?:\\.|[^"\\])*"|\S+/g) ?? []).map((word) =>
-    word.startsWith('"') ? word.slice(1, -1).replace(/\\(.)/g, '$1') : word,
-  );
-  if (command !== '-A' || chain === undefined) return undefined;
-  return { table, chain, place: 'append', spec };
 }
 
 function gantryOf({ spec }: IptablesRule): string | undefined {
