@@ -80,7 +80,7 @@ test('a lane that hangs does not hold up another', async () => {
   );
 });
 
-test('abortRunning fires the signal of the step that runs now, and only that', async () => {
+test('abortRunning fires the signal of the step that runs now if it is the one that is meant, and no other', async () => {
   const lanes = new Lanes(new FakeClock(), silentLog);
   const first = lanes.enqueue(
     'a',
@@ -94,7 +94,9 @@ test('abortRunning fires the signal of the step that runs now, and only that', a
     step('stop', () => Promise.resolve('stopped')),
   );
   await Promise.resolve();
-  lanes.abortRunning('a', 'stop was asked for');
+  lanes.abortRunning('a', 'stop', 'that one waits');
+  lanes.abortRunning('b', 'create', 'there is no such lane');
+  lanes.abortRunning('a', 'create', 'stop was asked for');
   await assert.rejects(
     first,
     (error) => isKind(error, 'Canceled') && /stop was asked for/.test((error as Error).message),

@@ -82,9 +82,12 @@ export class Lane {
     this.#running = undefined;
   }
 
-  /** Fires the signal of the step that runs now, so that Stop and Remove need not wait out a slow create. */
-  abortRunning(reason: string): void {
-    this.#running?.abort(canceled(reason));
+  /**
+   * Fires the signal of the step that runs now if it has that name, so that Stop and Remove need not wait out a slow create. By the time
+   * at which they say so another may run: a cleanup, which nobody means.
+   */
+  abortRunning(name: string, reason: string): void {
+    if (this.#running?.name === name) this.#running.abort(canceled(reason));
   }
 
   /** What runs and what waits: for `explain` and for health. */
@@ -123,8 +126,8 @@ export class Lanes {
     return lane.enqueue(step);
   }
 
-  abortRunning(id: string, reason: string): void {
-    this.#lanes.get(id)?.abortRunning(reason);
+  abortRunning(id: string, name: string, reason: string): void {
+    this.#lanes.get(id)?.abortRunning(name, reason);
   }
 
   view(id: string): LaneView {

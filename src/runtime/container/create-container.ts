@@ -5,6 +5,7 @@ import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.
 import { newContainerId } from '../../lib/ids.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import { recordStep } from '../events/record-step.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
@@ -44,7 +45,7 @@ export async function createContainer(
     make: async () => {
       await demandRoom(rt.room, 'no new container is made');
       const run = (laneOp: Op): Promise<string> => makeContainer(laneOp, rt, meta);
-      return await rt.lanes.enqueue(id, { name: 'create the container', timeoutMs: CREATE_TIMEOUT_MS, run });
+      return await rt.lanes.enqueue(id, { name: MAKING_STEPS.container, timeoutMs: CREATE_TIMEOUT_MS, run });
     },
     keepsName: (given) => rt.containers.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),

@@ -3,6 +3,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import { containerOwner } from '../store/owners.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
@@ -41,7 +42,9 @@ async function remove(rt: RuntimeContext, id: string, reason: string): Promise<v
       transition(status, { kind: 'removal-wanted', atWallMs: rt.clock.wallMs() }),
     );
     await rt.faults.reach('remove-container/intended');
-    if (record.status.state.kind === 'creating') rt.lanes.abortRunning(id, reason);
+    if (rt.containers.get(id)?.status.state.kind === 'creating') {
+      rt.lanes.abortRunning(id, MAKING_STEPS.container, reason);
+    }
     await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
       await endContainer(rt.background, rt, id, reason);
       await rt.faults.reach('remove-container/ended');

@@ -14,6 +14,7 @@ import {
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
@@ -66,7 +67,7 @@ export async function startContainer(
   }
   const run = (laneOp: Op): Promise<void> => startInLane(laneOp, rt, id);
   const started = rt.starts.run(id, () =>
-    rt.lanes.enqueue(id, { name: 'start the container', timeoutMs: START_TIMEOUT_MS, run }),
+    rt.lanes.enqueue(id, { name: MAKING_STEPS.start, timeoutMs: START_TIMEOUT_MS, run }),
   );
   try {
     await raceSignal(started, op.signal);

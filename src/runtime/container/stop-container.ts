@@ -3,6 +3,7 @@ import { withDeadline, type Op } from '../../lib/abort.ts';
 import { deadlineExceeded, GantryError, isKind, messageOf } from '../../lib/errors.ts';
 import { signalName } from '../../linux/signals.ts';
 import type { RuntimeContext } from '../context.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { cleanUpContainer } from './clean-up-container.ts';
 import { durably } from './durably.ts';
@@ -113,7 +114,7 @@ async function requestStop(
       rt.journal.record({ subject: subjectOf(rt, record.meta), what: 'container.stop', message, why: reason });
     }
     // A start that hangs must not hold its own end up.
-    if (record.status.start !== undefined) rt.lanes.abortRunning(id, reason);
+    if (rt.containers.get(id)?.status.start !== undefined) rt.lanes.abortRunning(id, MAKING_STEPS.start, reason);
     driveStop(rt, id);
     return stop;
   } catch (error) {

@@ -14,6 +14,7 @@ import type { LedgerItem } from '../../lib/ledger.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import { recordStep } from '../events/record-step.ts';
 import type { NetworkRequest, PodLimits } from '../parts.ts';
 import { sandboxOwner } from '../store/owners.ts';
@@ -58,7 +59,7 @@ export async function runPodSandbox(
     make: async () => {
       await demandRoom(rt.room, 'no new sandbox is made');
       const run = (laneOp: Op): Promise<string> => makeSandbox(laneOp, rt, meta);
-      return await rt.lanes.enqueue(id, { name: 'run the sandbox', timeoutMs: RUN_TIMEOUT_MS, run });
+      return await rt.lanes.enqueue(id, { name: MAKING_STEPS.sandbox, timeoutMs: RUN_TIMEOUT_MS, run });
     },
     keepsName: (given) => rt.sandboxes.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),

@@ -5,6 +5,7 @@ import { durably } from '../container/durably.ts';
 import { endContainer } from '../container/stop-container.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { MAKING_STEPS } from '../making-steps.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { releaseSandbox } from './release-sandbox.ts';
 import { transition } from './state.ts';
@@ -35,7 +36,9 @@ export function stopSandbox(rt: RuntimeContext, id: string): Promise<void> {
 async function stop(rt: RuntimeContext, id: string): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined || record.status.stopped === true) return;
-  if (record.status.state.kind === 'starting') rt.lanes.abortRunning(id, 'the sandbox is being stopped');
+  if (record.status.state.kind === 'starting') {
+    rt.lanes.abortRunning(id, MAKING_STEPS.sandbox, 'the sandbox is being stopped');
+  }
   try {
     await rt.faults.reach('stop-sandbox/begun');
     await durably(rt.sandboxes, id, (status) =>
@@ -58,7 +61,9 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
     );
   } catch (error) {
     // A container that SIGKILL does not end, or a release that failed: tried again in the background, whether or not the caller is.
-    if (rt.sandboxes.get(id) !== undefined) rt.retries.fail(id, { kind: 'sandbox-release' }, error);
+    // Gone meanwhile: a run that was cut short was undone, or somebody removed it.
+    if (rt.sandboxes.get(id) === undefined) return;
+    rt.retries.fail(id, { kind: 'sandbox-release' }, error);
     throw error;
   }
 }
