@@ -8,6 +8,7 @@ import { fromNodeError } from './errno.ts';
 import { UMOUNT } from './kernel-constants.ts';
 import { PeerPool, threadPeer } from './peer-pool.ts';
 import { inodeOf } from './procfs.ts';
+import { podSysctl } from './sysctl-name.ts';
 import { realSyscalls, type Syscalls } from './syscalls.ts';
 
 /** New namespaces, and the files that each is to be pinned on. */
@@ -126,18 +127,11 @@ export class Namespaces {
   }
 }
 
-/** The file of a sysctl that belongs to one of the namespaces asked for. `net.ipv4.conf.eth0/1.x` may use slashes for dots. */
-export function sysctlFile(name: string, { net, ipc }: Pick<PinRequest, 'net' | 'ipc'>): string {
-  if (!/^[a-zA-Z0-9_*@:-]+([./][a-zA-Z0-9_*@:-]+)+$/.test(name)) throw invalidArgument(`sysctl ${name}: not a name`);
-  // As sysctl(8) does: whichever separator comes first separates, the other is part of a name.
-  const firstIsSlash = /[./]/.exec(name)?.[0] === '/';
-  const path = firstIsSlash ? name : name.replace(/[./]/g, (mark) => (mark === '.' ? '/' : '.'));
-  const dotted = path.replaceAll('/', '.');
-  const ofIpc = /^(kernel\.(shm[a-z_]+|msg[a-z_]+|sem)|fs\.mqueue\..+)$/.test(dotted);
-  const ofNet = dotted.startsWith('net.');
-  if (!ofIpc && !ofNet)
-    throw invalidArgument(`sysctl ${name} is not namespaced: setting it would change the whole machine`);
-  if (ofNet && net === undefined) throw invalidArgument(`sysctl ${name}: the pod uses the host's network`);
-  if (ofIpc && ipc === undefined) throw invalidArgument(`sysctl ${name}: the pod uses the host's IPC`);
+/** The file of a sysctl that belongs to one of the namespaces asked for. */
+export function sysctlFile(name: string, pins: Pick<PinRequest, 'net' | 'ipc'>): string {
+  const { namespace, path } = podSysctl(name);
+  if (pins[namespace] === undefined) {
+    throw invalidArgument(`sysctl ${name}: the pod uses the host's ${namespace === 'net' ? 'network' : 'IPC'}`);
+  }
   return `/proc/sys/${path}`;
 }

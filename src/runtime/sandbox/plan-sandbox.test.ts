@@ -58,13 +58,17 @@ test('what cannot be is refused', () => {
 test('a sysctl goes to the namespace that it belongs to, and never to the host', () => {
   const own = { network: 'pod', uts: 'pod', ipc: 'pod', pid: 'own' } as const;
   assert.deepEqual(sortSysctls({ 'net.ipv4.ip_forward': '1', 'kernel.shmmax': '5' }, own), {
-    pinned: { 'net.ipv4.ip_forward': '1', 'kernel.shmmax': '5' },
+    pinned: { 'net/ipv4/ip_forward': '1', 'kernel/shmmax': '5' },
     perContainer: {},
   });
   assert.deepEqual(sortSysctls({ 'kernel.shmmax': '5' }, { ...own, ipc: 'own' }), {
     pinned: {},
     perContainer: { 'kernel.shmmax': '5' },
   });
+  // A dot in an interface's name, in both ways to write it.
+  for (const name of ['net/ipv4/conf/eth0.1/forwarding', 'net.ipv4.conf.eth0/1.forwarding']) {
+    assert.deepEqual(sortSysctls({ [name]: '1' }, own).pinned, { 'net/ipv4/conf/eth0.1/forwarding': '1' });
+  }
   assert.throws(() => sortSysctls({ 'net.ipv4.ip_forward': '1' }, { ...own, network: 'host' }), invalid);
   assert.throws(() => sortSysctls({ 'kernel.shmmax': '1' }, { ...own, ipc: 'host' }), invalid);
   for (const name of ['vm.swappiness', 'kernel.panic', 'kernel.shm_next_id', 'fs.file-max', '../x', 'net/../vm/x']) {

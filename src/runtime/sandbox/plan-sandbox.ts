@@ -1,6 +1,7 @@
 import { basename, join, normalize } from 'node:path';
 import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
 import { GantryError, invalidArgument } from '../../lib/errors.ts';
+import { podSysctl } from '../../linux/sysctl-name.ts';
 import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
 
 export interface SandboxHost {
@@ -80,8 +81,6 @@ function cgroupPathOf(parent: string, id: string, ours: string): string {
   return path;
 }
 
-const IPC_SYSCTLS = /^(?:kernel\.(?:shmall|shmmax|shmmni|shm_rmid_forced|msgmax|msgmnb|msgmni|sem)|fs\.mqueue\..+)$/;
-
 export interface SortedSysctls {
   /** To be set in the namespaces that are pinned for the pod. */
   readonly pinned: Readonly<Record<string, string>>;
@@ -96,18 +95,16 @@ export interface SortedSysctls {
 export function sortSysctls(sysctls: Readonly<Record<string, string>>, namespaces: SandboxNamespaces): SortedSysctls {
   const pinned: Record<string, string> = {};
   const perContainer: Record<string, string> = {};
-  for (const [given, value] of Object.entries(sysctls)) {
-    const name = given.replaceAll('/', '.');
-    if (!/^[a-z0-9_.-]+$/i.test(name) || name.includes('..'))
-      throw invalidArgument(`sysctl "${given}" is no name of a sysctl`);
-    if (name.startsWith('net.')) {
+  for (const [name, value] of Object.entries(sysctls)) {
+    const { namespace, path } = podSysctl(name);
+    if (namespace === 'net') {
       if (namespaces.network === 'host') throw invalidArgument(`sysctl ${name}: the pod has the host's network`);
-      pinned[name] = value;
-    } else if (IPC_SYSCTLS.test(name)) {
-      if (namespaces.ipc === 'host') throw invalidArgument(`sysctl ${name}: the pod has the host's IPC namespace`);
-      (namespaces.ipc === 'pod' ? pinned : perContainer)[name] = value;
+      pinned[path] = value;
     } else {
-      throw invalidArgument(`sysctl ${name} is not a pod's own: it would change the whole host`);
+      if (namespaces.ipc === 'host') throw invalidArgument(`sysctl ${name}: the pod has the host's IPC namespace`);
+      // The OCI runtime knows these with dots.
+      if (namespaces.ipc === 'pod') pinned[path] = value;
+      else perContainer[path.replaceAll('/', '.')] = value;
     }
   }
   return { pinned, perContainer };

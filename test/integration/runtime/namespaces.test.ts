@@ -127,9 +127,14 @@ test('IPC: shared memory in the pod, of each container, or of the host', { skip:
 });
 
 test("sysctls are the pod's own, and one that is the host's is refused", { skip: root }, async () => {
-  const sysctls = { 'net.ipv4.ip_local_port_range': '40000 40100', 'kernel.shm_rmid_forced': '1' };
+  const sysctls = {
+    'net.ipv4.ip_local_port_range': '40000 40100',
+    'net/ipv4/conf/lo/arp_ignore': '2',
+    'kernel.shm_rmid_forced': '1',
+  };
   await withPod('sysctls', { network: NamespaceMode.POD, sysctls }, async (_sandboxId, [a = '']) => {
     assert.match((await f.exec(a, 'cat', '/proc/sys/net/ipv4/ip_local_port_range')).stdout, /40000\s+40100/);
+    assert.equal((await f.exec(a, 'cat', '/proc/sys/net/ipv4/conf/lo/arp_ignore')).stdout, '2\n');
     assert.equal((await f.exec(a, 'cat', '/proc/sys/kernel/shm_rmid_forced')).stdout, '1\n');
   });
   const refused = (error: unknown): boolean => isKind(error, 'InvalidArgument');
