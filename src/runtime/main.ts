@@ -135,11 +135,13 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const pins = new Namespaces({ clock, faults });
   const remover = new SafeRemove({ clock, faults });
   const snapshotThread = new SnapshotThread({ clock, faults });
+  const createThread = new SnapshotThread({ clock, faults });
   const layerDeps = { root: settings.root, thread: snapshotThread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
   await faults.reach('recovery/layers-opened');
   const snapshots = await Snapshots.open({
     ...layerDeps,
+    createThread,
     layers,
     mounts,
     onDetached: (target, users) => {
@@ -294,6 +296,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       pins.close();
       remover.close();
       await snapshotThread.close();
+      await createThread.close();
       await volatile.close();
       await durable.close();
     },

@@ -38,7 +38,10 @@ export interface SnapshotsDeps {
   readonly layers: LayerDirectory;
   readonly mounts: SnapshotMounts;
   readonly remover: TreeRemover;
+  /** Shared with the unpacking of layers. */
   readonly thread: SnapshotThread;
+  /** For what a container's creation waits for: a layer that is unpacked ends with a sync of the whole disk, which stops its thread. */
+  readonly createThread: SnapshotThread;
   readonly clock: Clock;
   readonly log: Log;
   /** A root file system was taken off while somebody used it: who, in words. It is gone when they let go of it. */
@@ -236,8 +239,8 @@ export class Snapshots {
   }
 
   async #repairImplied(op: Op, upper: string, stack: LowerStack): Promise<void> {
-    const { layers, thread } = this.#deps;
-    await thread.run(op, 'repair-implied', {
+    const { layers, createThread } = this.#deps;
+    await createThread.run(op, 'repair-implied', {
       upper,
       layers: stack.diffIds.map((diffId) => ({
         files: layers.filesOf(diffId),

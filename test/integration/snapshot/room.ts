@@ -65,6 +65,7 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   const before = describeTree(outside);
   const deps = { root, clock: systemClock, log: silentLog, limits: options.limits, durable: options.durable ?? false };
   const thread = new SnapshotThread(deps);
+  const createThread = new SnapshotThread(deps);
   const remover = new SafeRemove(deps);
   const mounts = new Mounts({ clock: systemClock, overlayByLayer: options.overlayByLayer });
   const op: Op = { signal: new AbortController().signal, log: silentLog };
@@ -73,7 +74,8 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   const onDetached = (target: string, users: string): void => void detached.push([target, users]);
   const open = async () => {
     const layers = await LayerDirectory.open(op, { ...deps, thread, remover });
-    return { layers, snapshots: await Snapshots.open({ ...deps, thread, remover, mounts, layers, onDetached }) };
+    const snapshots = await Snapshots.open({ ...deps, thread, createThread, remover, mounts, layers, onDetached });
+    return { layers, snapshots };
   };
   let blobs = 0;
   const room: Room = {
@@ -94,6 +96,7 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   t.after(async () => {
     await room.layers.settled();
     await thread.close();
+    await createThread.close();
     const after = describeTree(outside);
     const left = mountsBelow(await readMountinfo(), base);
     for (const mount of left) await mounts.unmount(op, mount.mountPoint, { detach: true });

@@ -342,3 +342,18 @@ test('a deep and wide tree is added up', needsRoot, async (t) => {
   assert.equal((await room.snapshots.usage(room.op, 'c1')).inodes, 3);
   rmdirSync(target(room, 'unused'));
 });
+
+test('a container is made while the thread that unpacks layers waits for the disk', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const bottom = await room.unpack({ type: 'directory', path: 'd', mode: 0o701, uid: 5, gid: 6 }, file('d/a'));
+  // Its `d` has no entry of its own: the one below has its mode and owner.
+  const top = await room.unpack(file('d/b'));
+  room.thread.run = () => new Promise(() => undefined);
+  const at = target(room);
+  await room.snapshots.prepare(room.op, 'c1', [bottom.diffId, top.diffId]);
+  await room.snapshots.mount(room.op, 'c1', at);
+  const { mode, uid, gid } = lstatSync(join(at, 'd'));
+  assert.deepEqual([mode & 0o7777, uid, gid], [0o701, 5, 6]);
+  await room.snapshots.unmount(room.op, at);
+  await room.snapshots.remove(room.op, 'c1');
+});
