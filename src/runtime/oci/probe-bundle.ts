@@ -8,8 +8,8 @@ import { OCI_VERSION, type OciMount, type OciSpec } from './spec.ts';
 const SYSTEM_FOLDERS = ['bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
 
 /**
- * A bundle that needs no image: the host's own programs, mounted read-only, in namespaces of their own. What it runs is
- * `true`, which every distribution has.
+ * A bundle that needs no image: the host's own programs, mounted read-only, in namespaces of their own. What it runs
+ * prints the host name that only this container has: a program that ends with success and runs nothing does not know it.
  */
 export class ProbeBundle {
   readonly dir: string;
@@ -28,12 +28,16 @@ export class ProbeBundle {
     );
   }
 
-  async write(cgroupPath: string, cgroups: CgroupHost): Promise<void> {
+  /** @param hostName what the container prints */
+  async write(cgroupPath: string, cgroups: CgroupHost, hostName: string): Promise<void> {
     const rootfs = join(this.dir, 'rootfs');
     await mkdir(rootfs, { recursive: true, mode: 0o755 });
     for (const name of SYSTEM_FOLDERS) await this.#like(name, join(rootfs, name));
     for (const name of this.#mounted) await mkdir(join(rootfs, name), { recursive: true, mode: 0o755 });
-    const spec = probeSpec(rootfs, this.#mounted.slice(3), cgroupPath, cgroups);
+    const spec = {
+      ...probeSpec(rootfs, this.#mounted.slice(3), cgroupPath, cgroups),
+      hostname: hostName,
+    };
     await writeFile(join(this.dir, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
   }
 
@@ -74,7 +78,7 @@ function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: strin
     process: {
       terminal: false,
       user: { uid: 0, gid: 0 },
-      args: ['/usr/bin/true'],
+      args: ['cat', '/proc/sys/kernel/hostname'],
       env: ['PATH=/usr/bin:/bin'],
       cwd: '/',
       capabilities: none,

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { access, constants, mkdir } from 'node:fs/promises';
 import { basename, isAbsolute, join } from 'node:path';
 import { detached, withDeadline, type Op } from '../../lib/abort.ts';
@@ -77,11 +78,15 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
     await mkdir(location.root, { recursive: true, mode: 0o700 });
     // What is left of its cgroup does not keep the next container from being put there.
     if (await bundle.isThere()) await takeAway(op, location, id, cgroupPath, deps).catch(() => undefined);
-    await bundle.write(cgroupPath, deps.cgroupHost);
+    const hostName = `probe-${randomBytes(4).toString('hex')}`;
+    await bundle.write(cgroupPath, deps.cgroupHost, hostName);
     const result = await withDeadline(op, deps.clock, PROBE_MS, `${location.name} run`, (child) =>
       execFile(child, location.path, ['--root', location.root, 'run', '--bundle', bundle.dir, id]),
     );
-    if (result.code === 0) return undefined;
+    if (result.code === 0) {
+      if (result.stdout.trim() === hostName) return undefined;
+      return 'it ended with success and ran nothing: it is no OCI runtime';
+    }
     const words = runtimeWords(result.stderr) || runtimeWords(result.stdout);
     return words || `ended with ${result.signal ?? `code ${result.code}`} and said nothing`;
   } catch (error) {

@@ -61,6 +61,7 @@ await test('one that fails or is missing: the reason is in the error, nothing is
       assert.match(error.message, /fake-runtime: no luck today/);
       return true;
     });
+    await assert.rejects(probeOciRuntime(op, '/bin/true', deps), /\/bin\/true: it ended with success and ran nothing/);
     await assert.rejects(probeOciRuntime(op, 'no-such-runtime', deps), /no-such-runtime: not installed/);
     await assert.rejects(probeOciRuntime(op, '/no/such/runtime', deps), /no such program/);
   }),
