@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isKind } from '../lib/errors.ts';
-import { dumpConfig, parseConfig, resolveConfig, SETTINGS } from './config.ts';
+import { dumpConfig, flagOf, parseConfig, resolveConfig, SETTINGS } from './config.ts';
 
 test('the defaults are the paths that the documentation names', () => {
   const config = resolveConfig({}, 'Box');
@@ -51,6 +51,15 @@ const bad: readonly [flag: string, given: Parameters<typeof resolveConfig>[0]][]
   ['--log-level', { logLevel: 'loud' }],
   ['--cgroup-parent', { cgroupParent: '/' }],
   ['--cgroup-parent', { cgroupParent: '/a/../..' }],
+  ['--node-name', { nodeName: 'bad name!' }],
+  ['--node-name', { nodeName: 'Box' }],
+  ['--streaming-address', { streamingAddress: 'nonsense' }],
+  ['--streaming-address', { streamingAddress: '127.0.0.1:99999' }],
+  ['--streaming-address', { streamingAddress: '127.0.0.1:' }],
+  ['--streaming-address', { streamingAddress: '300.0.0.1:1' }],
+  ['--streaming-address', { streamingAddress: '::1:1' }],
+  ['--streaming-address', { streamingAddress: '[::g]:1' }],
+  ['--streaming-address', { streamingAddress: ':10010' }],
 ];
 for (const [flag, given] of bad) {
   test(`${flag} ${JSON.stringify(Object.values(given)[0]).slice(0, 30)} is refused by name`, () => {
@@ -60,6 +69,31 @@ for (const [flag, given] of bad) {
     );
   });
 }
+
+for (const { key, placeholder } of SETTINGS) {
+  if (placeholder === undefined) continue;
+  test(`${flagOf(key)} with an empty value is not the default: it is refused, in the config file as well`, () => {
+    const name = flagOf(key).slice(2);
+    for (const given of [{ [key]: '' }, parseConfig(`${name}: ''`, 'f')]) {
+      assert.throws(
+        () => resolveConfig(given, 'box'),
+        (error) => isKind(error, 'InvalidArgument') && (error as Error).message.startsWith(`${flagOf(key)}: `),
+      );
+    }
+    assert.throws(() => parseConfig(`${name}:`, 'f'), new RegExp(`${name} should be a string`));
+  });
+}
+
+test('a host whose name no Node may have gives a name that one may', () => {
+  const names = ['My_Box', 'box', 'a.b-c', '-x_.y', 'box.', '', '___'].map((host) => resolveConfig({}, host).nodeName);
+  assert.deepEqual(names, ['my-box', 'box', 'a.b-c', 'x.y', 'box', 'localhost', 'localhost']);
+});
+
+test('addresses to stream on: IPv4, IPv6 in brackets, names', () => {
+  for (const streamingAddress of ['0.0.0.0:0', '127.0.0.1:65535', '[::1]:10010', 'localhost:80']) {
+    assert.equal(resolveConfig({ streamingAddress }, 'box').streamingAddress, streamingAddress);
+  }
+});
 
 test('every setting has a line of help', () => {
   assert.equal(new Set(SETTINGS.map((setting) => setting.key)).size, Object.keys(resolveConfig({}, 'box')).length);

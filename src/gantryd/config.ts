@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { isAbsolute, join } from 'node:path';
 import { parse } from 'yaml';
+import { dnsSubdomain } from '../kube/validate/names.ts';
 import { errnoOf, invalidArgument, messageOf } from '../lib/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../lib/log.ts';
 
@@ -99,6 +101,7 @@ export type PartialConfig = Partial<Record<ConfigKey, string | boolean>>;
  * A missing file is an error only when it was asked for by name.
  */
 export async function readConfigFile(path: string, required: boolean): Promise<PartialConfig> {
+  if (path === '') throw invalidArgument('--config: the value is empty: give a file, or leave it out');
   let text: string;
   try {
     text = await readFile(path, 'utf8');
@@ -139,7 +142,9 @@ export function parseConfig(text: string, path: string): PartialConfig {
 export function resolveConfig(given: PartialConfig, hostName: string): GantryConfig {
   const text = (key: ConfigKey, fallback: string): string => {
     const value = given[key];
-    return typeof value === 'string' && value !== '' ? value : fallback;
+    // An unset variable in a unit file must not make this a daemon on somebody's real data.
+    if (value === '') throw invalidArgument(`${flagOf(key)}: the value is empty: give one, or leave the setting out`);
+    return typeof value === 'string' ? value : fallback;
   };
   const path = (key: ConfigKey, fallback: string): string => {
     const value = text(key, fallback);
@@ -175,6 +180,15 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
   for (const directory of cniBinDir) {
     if (!isAbsolute(directory)) throw invalidArgument(`--cni-bin-dir: ${directory} is not an absolute path`);
   }
+  const nodeName = text('nodeName', asNodeName(hostName));
+  const wrongName = dnsSubdomain(nodeName);
+  if (wrongName !== undefined) throw invalidArgument(`--node-name: "${nodeName}": ${wrongName}`);
+  const streamingAddress = text('streamingAddress', '127.0.0.1:0');
+  if (!isHostAndPort(streamingAddress)) {
+    throw invalidArgument(
+      `--streaming-address: ${streamingAddress} is not of the form HOST:PORT (127.0.0.1:0, [::1]:10010), with a port up to 65535`,
+    );
+  }
   return {
     root,
     state,
@@ -189,11 +203,28 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     ociRuntime: text('ociRuntime', 'auto'),
     cgroupParent,
     instance,
-    nodeName: text('nodeName', hostName.toLowerCase()),
-    streamingAddress: text('streamingAddress', '127.0.0.1:0'),
+    nodeName,
+    streamingAddress,
     logLevel: logLevel as LogLevel,
     runtimeOnly: given.runtimeOnly === true,
   };
+}
+
+/** A host may be called what no Node may be: `My_Box`. */
+function asNodeName(hostName: string): string {
+  const name = hostName
+    .toLowerCase()
+    .replace(/[^a-z0-9.-]+/g, '-')
+    .replace(/(^|\.)[.-]+|[.-]+(?=\.|$)/g, '$1');
+  return name === '' ? 'localhost' : name;
+}
+
+/** An address or a name of this machine, and a port; 0 is any free one. */
+function isHostAndPort(address: string): boolean {
+  const [, six, host, port] = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(address) ?? [];
+  if (Number(port ?? Number.NaN) > 65535 || port === undefined) return false;
+  if (six !== undefined) return isIP(six) === 6;
+  return host !== undefined && (/^[\d.]+$/.test(host) ? isIP(host) === 4 : dnsSubdomain(host) === undefined);
 }
 
 /** One instance per root folder: the same folder gives the same id after every start. */

@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { createAgent, type Agent } from '../agent/agent.ts';
@@ -10,7 +9,7 @@ import { serveApi } from '../kube/api/server.ts';
 import { inProcessClient } from '../kube/in-process-client.ts';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
-import { failedPrecondition, isKind, messageOf } from '../lib/errors.ts';
+import { failedPrecondition, isKind, messageOf, withContext } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { DiskRoom } from '../lib/store/disk-room.ts';
 import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
@@ -24,6 +23,7 @@ import { createRuntime } from '../runtime/main.ts';
 import type { GantryConfig } from './config.ts';
 import { endStrays } from './end-strays.ts';
 import { gantryExtensions } from './extensions.ts';
+import { makeOwnFolders } from './own-folders.ts';
 import { TakeOver } from './take-over.ts';
 
 export interface Daemon {
@@ -56,8 +56,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
   };
 
   try {
-    await mkdir(config.root, { recursive: true, mode: 0o711 });
-    await mkdir(config.state, { recursive: true, mode: 0o711 });
+    await makeOwnFolders(config);
     closing('lock', await lockRoot(config.root), (lock) => lock.release());
     const cgroups = await joinOwnCgroup(config, clock, log);
     const bootId = await readBootId();
@@ -183,7 +182,7 @@ async function lockRoot(root: string): ReturnType<typeof lockFile> {
   try {
     return await lockFile(join(root, 'gantryd.lock'));
   } catch (error) {
-    if (!isKind(error, 'FailedPrecondition')) throw error;
+    if (!isKind(error, 'FailedPrecondition')) throw withContext(`--root: ${root} cannot be used`, error);
     throw failedPrecondition(`another gantryd is running on ${root}: use it, or give this one a --root of its own`, {
       cause: error,
     });

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmod, lstat, mkdir, rename, unlink } from 'node:fs/promises';
+import { chmod, lstat, rename, unlink } from 'node:fs/promises';
 import net from 'node:net';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { errnoOf, failedPrecondition, invalidArgument, messageOf, unavailable } from './errors.ts';
+import { makeFolders } from './make-folders.ts';
 
 /** Bytes of sockaddr_un's path, less the closing zero. */
 const MAX_PATH_BYTES = 107;
@@ -34,7 +35,7 @@ export interface BoundSocket {
  */
 export async function listenUnix(server: net.Server, path: string): Promise<BoundSocket> {
   const folder = dirname(path);
-  await mkdir(folder, { recursive: true });
+  await makeFolders(folder, 0o755);
   await refuseIfTaken(path);
   const draft = await freeDraft(path);
   await new Promise<void>((resolve, reject) => {

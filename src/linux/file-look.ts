@@ -1,4 +1,5 @@
-import { mkdir, readdir, stat, statfs } from 'node:fs/promises';
+import { readdir, stat, statfs } from 'node:fs/promises';
+import { makeFolders } from '../lib/make-folders.ts';
 import { fromNodeError } from './errno.ts';
 import type { FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
 
@@ -33,7 +34,7 @@ export async function fileSystemStat(path: string): Promise<FileSystemStat> {
 /** With those above it; there already is a success. */
 export async function makeFolder(path: string, mode: number): Promise<void> {
   try {
-    await mkdir(path, { recursive: true, mode });
+    await makeFolders(path, mode);
   } catch (error) {
     throw fromNodeError(error, `mkdir ${path}`);
   }

@@ -58,6 +58,13 @@ test('DirectoryOrCreate makes all of the path', async () => {
   assert.ok((await stat(path)).isDirectory());
 });
 
+test('DirectoryOrCreate where no folder can be made fails, and does not try for ever', async () => {
+  await assert.rejects(setUp('/proc/no-such-folder/below', 'DirectoryOrCreate'), {
+    kind: 'FailedPrecondition',
+    message: /^hostPath type DirectoryOrCreate: \/proc\/no-such-folder\/below cannot be made: ENOENT/,
+  });
+});
+
 test('what is there must be of the type; without a type nothing is looked at', async () => {
   await assert.rejects(setUp(dir, 'FileOrCreate'), /is not a file$/);
   await assert.rejects(setUp(join(dir, 'nothing'), 'File'), /is not a file: it does not exist$/);

@@ -1,7 +1,8 @@
-import { mkdir, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, failedPrecondition, isKind, messageOf } from '../../../lib/errors.ts';
+import { makeFolders } from '../../../lib/make-folders.ts';
 import type { VolumePlugin } from '../plugin.ts';
 
 export const HOST_PATH_PLUGIN = 'kubernetes.io/host-path';
@@ -60,7 +61,11 @@ async function check(op: Op, probe: PathProbe, path: string, type: string): Prom
 
 async function create(path: string, type: string): Promise<void> {
   if (type === 'DirectoryOrCreate') {
-    await mkdir(path, { recursive: true, mode: 0o755 });
+    try {
+      await makeFolders(path, 0o755);
+    } catch (error) {
+      throw failedPrecondition(`hostPath type ${type}: ${path} cannot be made: ${messageOf(error)}`, { cause: error });
+    }
     return;
   }
   // The file alone, as in Kubernetes: a slip in the path must not leave folders on the host.
