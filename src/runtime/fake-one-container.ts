@@ -42,6 +42,9 @@ export interface FakeWorld {
   thaw: () => Promise<void>;
   killAll: () => Promise<void>;
   alive: () => Promise<boolean>;
+  /** In its cgroup. */
+  procs: () => Promise<number[]>;
+  describe: (pids: readonly number[]) => Promise<string>;
   readExit: () => Promise<{ code: number; writtenAtWallMs: number } | undefined>;
   /** The OCI runtime's word. */
   ociState: () => Promise<{ status: string } | undefined>;
@@ -114,6 +117,9 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
     thaw: () => Promise.resolve(),
     killAll: () => Promise.resolve(),
     alive: () => Promise.resolve(true),
+    procs: () => Promise.resolve([TASK.pid]),
+    describe: (pids) =>
+      Promise.resolve(pids.map((pid) => `pid ${String(pid)} (sleep) in state D, waiting in nfs`).join('; ')),
     readExit: () => Promise.resolve(undefined),
     ociState: () => Promise.resolve({ status: 'running' }),
     cleanUp: () => Promise.resolve(),
@@ -181,12 +187,11 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
         note('kill all');
         return world.killAll();
       },
-      procs: () => Promise.resolve([TASK.pid]),
+      procs: () => world.procs(),
     },
     processes: {
       alive: () => world.alive(),
-      describe: (pids: readonly number[]) =>
-        Promise.resolve(`pid ${pids.join(', ')} (sleep) in state D, waiting in nfs`),
+      describe: (pids: readonly number[]) => world.describe(pids),
     },
     specs: { taskTraces: () => ({}) },
     paths: { container: () => ({ bundle: '/b', rootfs: '/b/rootfs' }), containers: '/' },

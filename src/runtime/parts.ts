@@ -120,8 +120,8 @@ export interface TreeRemover {
 }
 
 export interface ProcessLook {
-  /** Undefined: no such process (any more). A zombie counts as gone. */
+  /** Whether that very process runs: another with its number is not it, and a zombie counts as gone. */
   alive(pid: number, startTimeTicks: number): Promise<boolean>;
-  /** One line about each process for a person: pid, name, state, wait channel. */
+  /** About each process that is there, for a person: pid, name, state, wait channel. Empty: none is. */
   describe(pids: readonly number[]): Promise<string>;
 }

@@ -71,7 +71,7 @@ export interface StopIntent {
   readonly lastKillBoottimeMs?: number;
   readonly kills: number;
   /** Why SIGKILL has not ended it yet: pid, state and wait channel of what is left. */
-  readonly blocked?: string;
+  readonly blocked?: string | undefined;
 }
 
 export interface ContainerUser {

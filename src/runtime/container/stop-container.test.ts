@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { GantryError, isKind } from '../../lib/errors.ts';
 import { silentLog } from '../../lib/log.ts';
 import { recordExit } from '../events/record-exit.ts';
-import { BOOT, ID, oneContainer, type OneContainer } from '../fake-one-container.ts';
+import { BOOT, ID, oneContainer, TASK, type OneContainer } from '../fake-one-container.ts';
 import { shownReason } from './exit-reason.ts';
 import { transition } from './state.ts';
 import { driveStop, stopContainer } from './stop-container.ts';
@@ -161,4 +161,52 @@ test('a wall clock that is set in the middle of a stop moves no deadline, and th
     const { state } = one.rt.containers.must(ID).status;
     assert.ok(state.kind === 'exited' && state.finishedAtWallMs >= (state.startedAtWallMs ?? 0));
   }
+});
+
+const blockedWords = ({ journal }: OneContainer): string[] =>
+  journal.flatMap(({ what, message }) => (what === 'container.stop-blocked' ? [message] : []));
+
+test('SIGKILL does not end it: who is left is told, until he is gone', async () => {
+  const one = await oneContainer();
+  const stopped = stop(one, 0);
+  const refused = assert.rejects(
+    stopped,
+    (error) => isKind(error, 'DeadlineExceeded') && !/state D/.test(String(error)),
+  );
+  await one.clock.advance(5_000);
+  assert.deepEqual(blockedWords(one), [
+    `SIGKILL has not ended it: pid ${String(TASK.pid)} (sleep) in state D, waiting in nfs`,
+  ]);
+  assert.match(one.rt.containers.must(ID).status.stop?.blocked ?? '', /state D/);
+  // Listed, and dead by the time at which he is looked at; or not listed any more.
+  one.world.describe = () => Promise.resolve('');
+  await one.clock.advance(10_000);
+  one.world.procs = () => Promise.resolve([]);
+  await one.clock.advance(20_000);
+  await refused;
+  assert.equal(blockedWords(one).length, 1, 'nobody is named as nothing');
+  assert.equal(one.rt.containers.must(ID).status.stop?.blocked, undefined);
+});
+
+test('outside its cgroup only its own process is named, and not who has its number by now', async () => {
+  for (const alive of [true, false]) {
+    const one = await oneContainer();
+    one.world.procs = () => Promise.resolve([7]);
+    one.world.alive = () => Promise.resolve(alive);
+    const stopped = assert.rejects(stop(one, 0));
+    await one.clock.advance(5_000);
+    assert.equal(blockedWords(one).length, 1);
+    assert.equal(blockedWords(one)[0]?.includes(`pid ${String(TASK.pid)} `), alive);
+    await one.clock.advance(60_000);
+    await stopped;
+  }
+});
+
+test('SIGKILL is sent again also when nobody can say who is left', async () => {
+  const one = await oneContainer();
+  one.world.procs = () => Promise.reject(new GantryError('Unavailable', 'too many open files'));
+  const stopped = assert.rejects(stop(one, 0), /too many open files/);
+  await one.clock.advance(60_000);
+  await stopped;
+  assert.ok(signals(one).filter(([what]) => what === 'kill all').length > 2);
 });

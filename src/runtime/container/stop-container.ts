@@ -7,9 +7,10 @@ import { MAKING_STEPS } from '../making-steps.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { cleanUpContainer } from './clean-up-container.ts';
 import { durably } from './durably.ts';
-import { mayHaveProcess, taskOf, transition, type ContainerStatus, type StopIntent } from './state.ts';
+import { mayHaveProcess, taskOf, transition, type StopIntent } from './state.ts';
 import { mergeStop, planStop } from './stop-plan.ts';
 import { subjectOf } from './subject.ts';
+import { describeSurvivors } from './survivors.ts';
 
 const SIGKILL = 9;
 /** A step asks the kernel for one thing; only a pidfd or cgroup of a machine in trouble takes longer. */
@@ -196,13 +197,13 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
   const record = rt.containers.must(id);
   const { cgroupPath } = record.meta.facts;
   const subject = subjectOf(rt, record.meta);
-  const blocked = stop.kills === 0 ? undefined : await describeSurvivors(rt, cgroupPath, record.status);
+  const blocked = stop.kills === 0 ? undefined : await describeSurvivors(rt, record);
   // Noted before it is sent: an out-of-memory kill must not be blamed for what we do (FAILURES.md row 32).
   changeStop(rt, id, (present) => ({
     ...present,
     kills: present.kills + 1,
     lastKillBoottimeMs: rt.clock.boottimeMs(),
-    ...(blocked === undefined ? {} : { blocked }),
+    blocked,
   }));
   if (blocked !== undefined && blocked !== stop.blocked) {
     rt.journal.record({
@@ -211,7 +212,7 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
       message: `SIGKILL has not ended it: ${blocked}`,
       outcome: 'blocked',
     });
-  } else if (blocked === undefined) {
+  } else if (stop.kills === 0) {
     const why = stop.signalSentBoottimeMs === undefined ? stop.reason : 'its grace period is over';
     rt.journal.record({ subject, what: 'container.kill', message: 'SIGKILL sent to everything in it', why });
   }
@@ -228,15 +229,4 @@ async function kill(op: Op, rt: RuntimeContext, id: string, stop: StopIntent): P
   }
   await rt.faults.reach('stop-container/killed');
   rt.exits.look();
-}
-
-async function describeSurvivors(
-  rt: RuntimeContext,
-  cgroupPath: string,
-  status: ContainerStatus,
-): Promise<string | undefined> {
-  const pids = await rt.cgroups.procs(cgroupPath, true);
-  const task = taskOf(status);
-  const all = task === undefined || pids.includes(task.pid) ? pids : [task.pid, ...pids];
-  return all.length === 0 ? undefined : await rt.processes.describe(all);
 }
