@@ -38,6 +38,8 @@ export interface ExecOutcome {
   readonly exitCode: number;
   readonly stdout: Uint8Array;
   readonly stderr: Uint8Array;
+  /** Streams that have reached the cap: what the command wrote there afterwards is lost. */
+  readonly cutOff: readonly ('stdout' | 'stderr')[];
 }
 
 export interface PodSubresources {

@@ -3,6 +3,7 @@ import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import type { RuntimeService } from '../../cri/services.ts';
+import { EXEC_OUTPUT_CAP_BYTES } from '../../cri/exec-output-cap.ts';
 import { ExecSyncRequest } from '../../cri/gen/api.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { ExecOutcome, ExecRequest, LogOptions, PodSubresources } from '../../kube/gantry-extensions.ts';
@@ -60,7 +61,9 @@ async function exec(op: Op, deps: SubresourceDeps, request: ExecRequest): Promis
       timeout: BigInt(request.timeoutSeconds ?? 0),
     }),
   );
-  return { exitCode, stdout, stderr };
+  const reached = (stream: Uint8Array): boolean => stream.length >= EXEC_OUTPUT_CAP_BYTES;
+  const cutOff = (['stdout', 'stderr'] as const).filter((name) => reached(name === 'stdout' ? stdout : stderr));
+  return { exitCode, stdout, stderr, cutOff };
 }
 
 async function findPod(op: Op, deps: SubresourceDeps, key: { namespace: string; name: string }): Promise<NodePod> {

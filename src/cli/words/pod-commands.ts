@@ -79,7 +79,9 @@ export function addPodCommands(program: Command, host: ProgramHost, run: Run): v
     );
 
   withNamespace(program.command('exec'))
-    .description('run a command in a container, without a terminal')
+    .description(
+      'run a command in a container, without a terminal; what it prints is shown at its end, up to 16 MiB of each stream',
+    )
     .usage('[options] <pod> -- <command> [arg...]')
     .argument('<pod>', 'POD or pod/POD')
     .argument('<command...>', 'what to run, after --')

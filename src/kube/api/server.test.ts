@@ -34,7 +34,12 @@ const pods: PodSubresources = {
   },
   execSync: (_op, request) => {
     asked.push(request);
-    return Promise.resolve({ exitCode: 3, stdout: Buffer.from([0, 255]), stderr: Buffer.from('e') });
+    return Promise.resolve({
+      exitCode: 3,
+      stdout: Buffer.from([0, 255]),
+      stderr: Buffer.from('e'),
+      cutOff: ['stderr'],
+    });
   },
 };
 
@@ -502,6 +507,7 @@ describe('the API over a socket', () => {
     await assert.rejects(text('none'), (error) => isKind(error, 'NotFound'));
     const outcome = await gantry.execSync(op, { namespace: 'default', name: 'web', command: ['a', 'b c'] });
     assert.deepEqual([outcome.exitCode, [...outcome.stdout], [...outcome.stderr]], [3, [0, 255], [101]]);
+    assert.deepEqual(outcome.cutOff, ['stderr']);
     assert.deepEqual((await gantry.explain(op, { namespace: 'n', name: 'p', uid: 'u' })).pending, [
       { what: 'volume', message: 'blocked' },
     ]);

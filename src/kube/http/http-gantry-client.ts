@@ -1,6 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import type { DoctorReport } from '../../lib/doctor.ts';
 import type {
+  ExecOutcome,
   Explanation,
   GantryExtensions,
   ImageProgress,
@@ -40,8 +41,8 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
         body,
       };
       const answer = await ask<ExecAnswer>(op, request, 'exitCode', 'stdout', 'stderr');
-      const { exitCode, stdout, stderr } = answer;
-      return { exitCode, stdout: Buffer.from(stdout, 'base64'), stderr: Buffer.from(stderr, 'base64') };
+      const { exitCode, stdout, stderr, cutOff = [] } = answer;
+      return { exitCode, stdout: Buffer.from(stdout, 'base64'), stderr: Buffer.from(stderr, 'base64'), cutOff };
     },
     explain: async (op, { namespace, name, uid }) => {
       const path = [...BASE, 'namespaces', namespace, 'pods', name, 'explain'];
@@ -79,6 +80,8 @@ interface ExecAnswer {
   /** base64 */
   readonly stdout: string;
   readonly stderr: string;
+  /** An older gantryd does not say. */
+  readonly cutOff?: ExecOutcome['cutOff'];
 }
 
 async function* progress(

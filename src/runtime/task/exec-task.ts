@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EXEC_OUTPUT_CAP_BYTES } from '../../cri/exec-output-cap.ts';
 import { childSignal, detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
@@ -11,9 +12,6 @@ import { spawnConmon, type ConmonProcess } from './conmon.ts';
 import { isAlive } from './process-end.ts';
 import type { TaskContext } from './task-context.ts';
 import type { ExecOutcome, ExecRequest, Task } from './task.ts';
-
-/** Per stream, as kubelet and the peers cap it. */
-export const EXEC_OUTPUT_CAP_BYTES = 16 * 1024 * 1024;
 
 /** A background process that the command left holds the pipes open: what came until then is the output. */
 const DRAIN_MS = 250;

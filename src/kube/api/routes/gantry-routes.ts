@@ -70,11 +70,12 @@ async function exec({ pods }: GantryRoutesDeps, exchange: Exchange, namespace: s
     timeoutSeconds: optionalNumber(body, 'timeoutSeconds'),
   };
   if (request.command.length === 0) throw apiError('BadRequest', 'command: Required value');
-  const { exitCode, stdout, stderr } = await provided(pods, 'exec').execSync(exchange.op, request);
+  const { exitCode, stdout, stderr, cutOff } = await provided(pods, 'exec').execSync(exchange.op, request);
   sendJson(exchange, 200, {
     exitCode,
     stdout: Buffer.from(stdout).toString('base64'),
     stderr: Buffer.from(stderr).toString('base64'),
+    cutOff,
   });
 }
 
