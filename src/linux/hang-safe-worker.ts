@@ -4,7 +4,10 @@ import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
 
-/** The helper process of HangSafe. Each call runs in libuv's pool, so that one that hangs does not hold up the others. */
+/**
+ * The helper process of HangSafe. Each call runs in libuv's pool, so that one that hangs does not hold up the others; except `mountFrom`,
+ * which holds all of them up while it lasts: whoever does not get an answer in time goes on without this process.
+ */
 
 async function handle(request: HangSafeRequest): Promise<unknown> {
   switch (request.call) {

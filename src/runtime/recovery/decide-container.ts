@@ -80,7 +80,7 @@ function exitOfEarlierBoot({ exit, bootedAtWallMs }: ContainerFound): ExitStatus
   };
 }
 
-/** Whether anything of the container can only have been made in another boot than this one. */
+/** Whether what there may be of the container can have been made in this boot. False: it was made in another, and nothing of it runs. */
 export function isOfBoot(status: ContainerStatus, bootId: string): boolean {
   const boot = bootOf(status);
   return boot === undefined || boot === bootId;

@@ -14,7 +14,7 @@ const OBJECT_TIMEOUT_MS = 10_000;
  * processes may have ended, mounts may be gone, the machine may have been restarted.
  *
  * Objects are recovered side by side, each in its lane: what is asked of one meanwhile waits for it there, while lists show
- * the last known state. Sandboxes first, so that a container finds its own; then what was on its way goes on.
+ * the last known state. When all have been looked at, what was on its way goes on.
  */
 export async function recover(rt: RuntimeContext, orphans: readonly Orphan[]): Promise<void> {
   const sandboxIds = rt.sandboxes.list().map(({ meta }) => meta.id);

@@ -20,7 +20,7 @@ export interface TaskServiceDeps {
   /** Cgroup leaf that the monitors are put in before they start anything; absent: they stay in the daemon's. */
   readonly monitorCgroup?: string;
   readonly exits: ExitFolders;
-  /** Volatile, and at most 66 bytes long (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
+  /** Volatile, and no longer than {@link longestStateDir} (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
   readonly stateDir: string;
   /** Tells from a boot's life what was killed by us: persisted by the caller if it must outlive this process. */
   readonly onKillSent?: (id: string) => void;
