@@ -108,7 +108,12 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   for (const path of [settings.root, settings.state, paths.sandboxes, paths.containers]) {
     await mkdir(path, { recursive: true, mode: 0o711 });
   }
-  for (const path of [paths.exits.written, paths.exits.kept, join(settings.state, 'socks'), join(settings.state, 'exec')]) {
+  for (const path of [
+    paths.exits.written,
+    paths.exits.kept,
+    join(settings.state, 'socks'),
+    join(settings.state, 'exec'),
+  ]) {
     await mkdir(path, { recursive: true, mode: 0o700 });
   }
   await prepareInfraRootfs(paths.infraRootfs);
@@ -196,6 +201,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
     binDirs: settings.cniBinDirs,
     ipamDir: join(settings.root, 'cni', 'ipam'),
     defaultNetwork: settings.defaultNetwork,
+    onDoneWithout: (subject, why) => {
+      const message = `CNI DEL is done without, as nothing is held any more: ${why}`;
+      journal.record({ subject, what: 'sandbox.network-done-without', message, outcome: 'ok' });
+    },
   });
   const assembled = assembleRuntime({
     settings,

@@ -25,7 +25,13 @@ class SlowIptables extends Iptables {
 function bench(): { clock: FakeClock; iptables: SlowIptables; host: HostSetup } {
   const clock = new FakeClock();
   const iptables = new SlowIptables();
-  const host = new HostSetup({ clock, log: silentLog, ledger: {} as unknown as Ledger, instance: 'test0000', iptables });
+  const host = new HostSetup({
+    clock,
+    log: silentLog,
+    ledger: {} as unknown as Ledger,
+    instance: 'test0000',
+    iptables,
+  });
   return { clock, iptables, host };
 }
 

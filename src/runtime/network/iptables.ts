@@ -15,6 +15,8 @@ export interface IptablesRule {
 /** Another program may hold the lock of iptables. */
 const LOCK_WAIT_S = '10';
 const NO_SUCH_RULE = 1;
+/** Hosts with thousands of services have long lists. */
+const MAX_RULES_BYTES = 64 << 20;
 const ENOUGH_DUPLICATES = 20;
 
 /** Carried by every rule, so that each can be told apart from those of others. */
@@ -115,7 +117,10 @@ export class Iptables {
 async function run(op: Op, args: readonly string[]): Promise<ExecResult> {
   const path = `${process.env['PATH'] ?? ''}:${PATH_WITH_SBIN}`;
   try {
-    return await execFile(op, 'iptables', ['-w', LOCK_WAIT_S, ...args], { env: { PATH: path } });
+    return await execFile(op, 'iptables', ['-w', LOCK_WAIT_S, ...args], {
+      env: { PATH: path },
+      maxOutputBytes: MAX_RULES_BYTES,
+    });
   } catch (error) {
     if (!isKind(error, 'NotFound')) throw error;
     throw new GantryError('FailedPrecondition', 'iptables is not installed: without it pods have no way out', {

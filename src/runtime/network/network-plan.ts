@@ -31,6 +31,16 @@ export interface Plan {
   readonly host?: DefaultNetwork;
   /** Of ADD, once it succeeded. */
   readonly result?: CniResult;
+  /** Of ADD, when a plug-in failed. */
+  readonly failedAdd?: FailedAdd;
+}
+
+/** The plug-in whose ADD failed: those behind it were never asked. */
+export interface FailedAdd {
+  /** In the plan's network, from 0. */
+  readonly position: number;
+  /** CNI's error code. */
+  readonly code: number;
 }
 
 /** Plain data, as the ledger keeps it. */
@@ -38,7 +48,7 @@ export type PlainPlan = Readonly<Record<string, unknown>>;
 
 const INTERFACE = 'eth0';
 
-/** Pure. `portmap` costs more than all the rest together and has nothing to do for a pod without host ports. */
+/** Pure. */
 export function makePlan(
   request: NetworkRequest,
   network: NetworkConfig,
@@ -46,12 +56,9 @@ export function makePlan(
   origin: { readonly source: string } | { readonly host: DefaultNetwork },
 ): Plan {
   const ports = request.portMappings.filter(({ hostPort }) => hostPort > 0);
-  const plugins = network.plugins.filter(
-    ({ type, capabilities }) => ports.length > 0 || type !== 'portmap' || capabilities?.['portMappings'] !== true,
-  );
   return {
     version: 1,
-    network: { ...network, plugins: plugins.length === 0 ? network.plugins : plugins },
+    network: forPorts(network, ports),
     attachment: {
       containerId: request.sandboxId,
       ifName: INTERFACE,
@@ -73,6 +80,14 @@ export function makePlan(
   };
 }
 
+/** `portmap` costs more than all the rest together and has nothing to do for a pod without host ports. */
+export function forPorts(network: NetworkConfig, ports: readonly PortMapping[]): NetworkConfig {
+  const plugins = network.plugins.filter(
+    ({ type, capabilities }) => ports.length > 0 || type !== 'portmap' || capabilities?.['portMappings'] !== true,
+  );
+  return { ...network, plugins: plugins.length === 0 ? network.plugins : plugins };
+}
+
 function cniPortMapping({ protocol, containerPort, hostPort, hostIp }: PortMapping): Record<string, unknown> {
   return { hostPort, containerPort, protocol, ...(hostIp === undefined || hostIp === '' ? {} : { hostIP: hostIp }) };
 }
@@ -88,4 +103,17 @@ export function readPlan(plain: PlainPlan): Plan {
 
 export function toPlain(plan: Plan): PlainPlan {
   return plan as unknown as PlainPlan;
+}
+
+/** Which pod a plan is of. */
+export interface ConnectedPod {
+  readonly sandboxId: string;
+  readonly podNamespace: string;
+  readonly podName: string;
+  readonly podUid: string;
+}
+
+export function subjectOf({ attachment: { containerId, args } }: Plan): ConnectedPod {
+  const { K8S_POD_NAMESPACE = '', K8S_POD_NAME = '', K8S_POD_UID = '' } = args;
+  return { sandboxId: containerId, podNamespace: K8S_POD_NAMESPACE, podName: K8S_POD_NAME, podUid: K8S_POD_UID };
 }

@@ -1,7 +1,8 @@
 import type { Op } from '../../lib/abort.ts';
-import { GantryError, internal, joinErrors } from '../../lib/errors.ts';
+import { GantryError, internal } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
 import { isObject, type NetworkConfig, type PluginConfig } from './network-config.ts';
+import type { FailedAdd } from './network-plan.ts';
 import { failureIn, jsonObject, pluginError, saysGone } from './plugin-error.ts';
 import { runPlugin, type PluginCall } from './plugin-runner.ts';
 
@@ -51,22 +52,38 @@ export async function addNetwork(
   netns: string,
 ): Promise<CniResult> {
   let result: CniResult | undefined;
-  for (const plugin of network.plugins) {
+  for (const [position, plugin] of network.plugins.entries()) {
     const call = callOf(network, plugin, attachment, netns, 'ADD', result);
     await faults.reach('add-network/plug-in-begun');
     const answer = await runPlugin(op, binDirs, call, () => faults.pass('add-network/plug-in-running'));
     await faults.reach('add-network/plug-in-done');
     const failure = failureIn(answer);
-    if (failure !== undefined) throw pluginError(plugin.type, 'ADD', failure);
+    if (failure !== undefined) throw pluginError(plugin.type, 'ADD', failure, { position });
     result = parseResult(plugin.type, answer.stdout);
   }
   if (result === undefined) throw internal(`network ${network.name} has no plug-in`);
   return result;
 }
 
+/** Where {@link addNetwork} failed, if it was a plug-in that did. */
+export function failedAddOf(error: unknown): FailedAdd | undefined {
+  if (!(error instanceof GantryError)) return undefined;
+  const { command, position, pluginCode } = error.details;
+  if (command !== 'ADD' || typeof position !== 'number' || typeof pluginCode !== 'number') return undefined;
+  return { position, code: pluginCode };
+}
+
+export interface DelFailure {
+  /** Of the plug-in in its network, from 0. */
+  readonly position: number;
+  /** As the plug-in said it; absent when it said nothing of the kind. */
+  readonly code: number | undefined;
+  readonly error: unknown;
+}
+
 /**
- * CNI DEL over all plug-ins, last first. One that fails does not keep the others from being asked; then the joined error
- * is thrown. A plug-in that says that all is gone has succeeded (FAILURES.md row 37). What it prints beside an exit code of 0 changes
+ * CNI DEL over all plug-ins, last first. One that fails does not keep the others from being asked; those that failed are
+ * returned. A plug-in that says that all is gone has succeeded (FAILURES.md row 37). What it prints beside an exit code of 0 changes
  * nothing, unless it is an error: whether the addresses are free is for the caller to see.
  */
 export async function deleteNetwork(
@@ -74,9 +91,9 @@ export async function deleteNetwork(
   { binDirs, network, attachment, faults }: PluginChain,
   netns: string | undefined,
   result: CniResult | undefined,
-): Promise<void> {
-  const errors: unknown[] = [];
-  for (const plugin of network.plugins.toReversed()) {
+): Promise<DelFailure[]> {
+  const failures: DelFailure[] = [];
+  for (const [position, plugin] of [...network.plugins.entries()].reverse()) {
     const call = callOf(network, plugin, attachment, netns ?? '', 'DEL', result);
     try {
       await faults.reach('delete-network/plug-in-begun');
@@ -84,13 +101,15 @@ export async function deleteNetwork(
       await faults.reach('delete-network/plug-in-done');
       const failure = failureIn(answer);
       if (failure === undefined) noteBabble(op, plugin.type, answer.stdout);
-      else if (!saysGone(failure, netns === undefined)) errors.push(pluginError(plugin.type, 'DEL', failure));
+      else if (!saysGone(failure, netns === undefined)) {
+        failures.push({ position, code: failure.code, error: pluginError(plugin.type, 'DEL', failure) });
+      }
     } catch (error) {
       op.signal.throwIfAborted();
-      errors.push(error);
+      failures.push({ position, code: undefined, error });
     }
   }
-  if (errors.length > 0) throw joinErrors(errors);
+  return failures;
 }
 
 function callOf(

@@ -8,8 +8,12 @@ export interface PluginFailure {
   readonly message: string;
 }
 
+const CODE_INCOMPATIBLE_VERSION = 1;
+const CODE_UNSUPPORTED_FIELD = 2;
 const CODE_UNKNOWN_CONTAINER = 3;
 const CODE_INVALID_ENVIRONMENT = 4;
+const CODE_CANNOT_READ = 5;
+const CODE_CANNOT_DECODE = 6;
 const CODE_INVALID_CONFIG = 7;
 const CODE_TRY_AGAIN_LATER = 11;
 const LONGEST_STDERR = 500;
@@ -48,9 +52,28 @@ export function jsonObject(text: string): Record<string, unknown> | undefined {
   }
 }
 
-export function pluginError(type: string, command: string, failure: PluginFailure): GantryError {
+const REFUSALS: ReadonlySet<number | undefined> = new Set([
+  CODE_INCOMPATIBLE_VERSION,
+  CODE_UNSUPPORTED_FIELD,
+  CODE_INVALID_ENVIRONMENT,
+  CODE_CANNOT_READ,
+  CODE_CANNOT_DECODE,
+  CODE_INVALID_CONFIG,
+]);
+
+/** Whether the plug-in did not even take what it was told: it has begun nothing. */
+export function refusesConfig(code: number | undefined): boolean {
+  return REFUSALS.has(code);
+}
+
+export function pluginError(
+  type: string,
+  command: string,
+  failure: PluginFailure,
+  more: Readonly<Record<string, unknown>> = {},
+): GantryError {
   return new GantryError(kindOfFailure(failure), `CNI plug-in ${type} failed (${command}): ${failure.message}`, {
-    details: { plugin: type, command, pluginCode: failure.code },
+    details: { plugin: type, command, pluginCode: failure.code, ...more },
   });
 }
 

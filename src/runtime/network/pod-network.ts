@@ -1,5 +1,6 @@
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock, Timer } from '../../lib/clock.ts';
 import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
@@ -14,12 +15,24 @@ import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
 import { Iptables } from './iptables.ts';
 import { pluginTypes, type NetworkConfig } from './network-config.ts';
-import { makePlan, readPlan, toPlain, type NetworkRequest, type PlainPlan, type Plan } from './network-plan.ts';
-import { addNetwork, addressesOf, deleteNetwork, withoutAddresses } from './plugin-chain.ts';
+import {
+  forPorts,
+  makePlan,
+  readPlan,
+  subjectOf,
+  toPlain,
+  type ConnectedPod,
+  type FailedAdd,
+  type NetworkRequest,
+  type PlainPlan,
+  type Plan,
+} from './network-plan.ts';
+import { addNetwork, addressesOf, failedAddOf, withoutAddresses, type CniResult } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { PortClaims, type PortHolder } from './port-claims.ts';
 import { mustComeFirst, publishedPorts } from './published-ports.ts';
 import { giveBack, mustBeFree, reservationsIn, takenFrom } from './reservations.ts';
+import { takeDown } from './take-down.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
 export type { PortMapping } from './host-ports.ts';
@@ -37,6 +50,8 @@ export interface PodNetworkDeps {
   readonly defaultNetwork: boolean;
   readonly iptables?: Iptables;
   readonly faults?: FaultPoints;
+  /** A pod is disconnected although a plug-in's DEL goes on failing: nothing of it is left. `why` in words. */
+  readonly onDoneWithout?: (pod: ConnectedPod, why: string) => void;
 }
 
 export interface NetworkStatus {
@@ -128,7 +143,13 @@ export class PodNetwork {
     }
     const { network, attachment } = plan;
     const chain = { binDirs: this.#deps.binDirs, network, attachment, faults: this.#faults };
-    const result = await addNetwork(op, chain, request.netnsPath);
+    let result: CniResult;
+    try {
+      result = await addNetwork(op, chain, request.netnsPath);
+    } catch (error) {
+      await this.#noteFailedAdd(plan, failedAddOf(error));
+      throw error;
+    }
     const ips = addressesOf(result);
     if (ips.length === 0) throw internal(`network ${network.name} gave the pod no address`);
     if (plan.ports.length > 0) {
@@ -226,10 +247,41 @@ export class PodNetwork {
     // (firewall) take down whatever has the address.
     const others = await takenFrom(id, plan.network, addresses);
     const result = plan.result === undefined ? undefined : withoutAddresses(plan.result, others);
-    await deleteNetwork(op, chain, netns, result);
+    const { failedAdd } = plan;
+    const present = await this.#presentOf(plan);
+    const down = { chain, netns, result, failedAdd, present, iptables: this.#iptables };
+    const without = await takeDown(op, down);
     await mustBeFree(plan.network, addresses, id);
     this.#disconnected.add(id);
+    if (without !== undefined) this.#deps.onDoneWithout?.(subjectOf(plan), without);
     if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
+  }
+
+  /** On disk, as taking it down may be another process's part. It only spares work: that it cannot be noted changes nothing. */
+  async #noteFailedAdd(plan: Plan, failedAdd: FailedAdd | undefined): Promise<void> {
+    if (failedAdd === undefined) return;
+    const { ledger, log } = this.#deps;
+    const id = plan.attachment.containerId;
+    const entry = ledger
+      .owners()
+      .flatMap((owner) => ledger.entriesOf(owner))
+      .find(({ kind, key }) => kind === CNI_KIND && key === id);
+    if (entry === undefined) return;
+    const data = { ...entry.data, plan: toPlain({ ...plan, failedAdd }) };
+    try {
+      await ledger.intend(entry.owner, { kind: CNI_KIND, key: id, data, volatile: false });
+    } catch (error) {
+      log.warn({ sandboxId: id, error: messageOf(error) }, 'where CNI ADD failed could not be noted');
+    }
+  }
+
+  /** What the network is by now, when it came from a file and is another than the pod's. */
+  async #presentOf({ network, source, ports }: Plan): Promise<NetworkConfig | undefined> {
+    if (source === undefined) return undefined;
+    const folder = await readConfigFolder(this.#deps.confDir);
+    if (folder.kind !== 'found' || folder.config.name !== network.name) return undefined;
+    const present = forPorts(folder.config, ports);
+    return isDeepStrictEqual(present, network) ? undefined : present;
   }
 
   /** Every pod's connection that the ledger knows of, except those that were taken down a moment ago. */

@@ -94,7 +94,7 @@ function protocolOf(text: unknown): PortMapping['protocol'] | undefined {
 }
 
 /** A host without the program has no such rules: the plug-in makes them with it. */
-async function publishedByNftables(op: Op): Promise<PublishedPort[]> {
+export async function publishedByNftables(op: Op): Promise<PublishedPort[]> {
   const env = { PATH: `${process.env['PATH'] ?? ''}:${PATH_WITH_SBIN}` };
   try {
     const answer = await execFile(op, 'nft', ['-j', 'list', 'table', ...NFT_TABLE], { env });

@@ -15,7 +15,7 @@ export interface Reservation {
 const ADDRESS = /^[0-9a-f.:]+$/;
 
 /** Where host-local keeps a network's addresses unless it is told otherwise. */
-const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
+export const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
 
 /**
  * "Done" from a plug-in proves nothing: an address that stays reserved for this id is one less for others, for ever.
@@ -45,15 +45,23 @@ async function holdersOf(
   const holders = new Map(
     addresses.filter((text) => ADDRESS.test(text)).map((address) => [address, new Set<string>()]),
   );
-  for (const { ipam } of network.plugins) {
-    if (!isObject(ipam) || ipam['type'] !== 'host-local') continue;
-    const dataDir = typeof ipam['dataDir'] === 'string' ? ipam['dataDir'] : DEFAULT_DATA_DIR;
+  for (const dataDir of dataDirsOf(network)) {
     for (const [address, ids] of holders) {
       const id = await reservedFor(join(dataDir, network.name, address));
       if (id !== undefined) ids.add(id);
     }
   }
   return holders;
+}
+
+/** Where a network has its addresses from host-local: each has a folder of the network's name. */
+export function dataDirsOf({ plugins }: NetworkConfig): string[] {
+  const dirs = plugins.flatMap(({ ipam }) => {
+    if (!isObject(ipam) || ipam['type'] !== 'host-local') return [];
+    const { dataDir } = ipam;
+    return [typeof dataDir === 'string' && dataDir !== '' ? dataDir : DEFAULT_DATA_DIR];
+  });
+  return [...new Set(dirs)];
 }
 
 /** Of one network, by its folder. None when it is not there. */

@@ -56,12 +56,15 @@ class Bench {
     this.ledger = await Ledger.open(systemClock, db, db);
   }
 
-  network(options: { defaultNetwork?: boolean; clock?: FakeClock; log?: Log } = {}): PodNetwork {
-    const { clock = systemClock, defaultNetwork = true, log = silentLog } = options;
+  network(options: { defaultNetwork?: boolean; clock?: FakeClock; log?: Log; without?: string[] } = {}): PodNetwork {
+    const { clock = systemClock, defaultNetwork = true, log = silentLog, without = [] } = options;
     const { ledger, instance, confDir, ipamDir } = this;
     return new PodNetwork({
       ...{ clock, log, ledger, instance, confDir, ipamDir, defaultNetwork },
       binDirs: [this.binDir, ...BIN_DIRS],
+      onDoneWithout: ({ sandboxId, podNamespace, podName }, why) => {
+        without.push(`${sandboxId} ${podNamespace}/${podName}: ${why}`);
+      },
     });
   }
 
@@ -498,3 +501,70 @@ test(
     await assert.rejects(network.connect(op, pod.request, plan), /CNI plug-in odd failed \(ADD\): later/);
   },
 );
+
+/** ADD fails; then DEL, with and without the pod's namespace. Says what the caller was told in the end. */
+async function failToConnect(b: Bench, without: string[]): Promise<{ pod: Pod; network: PodNetwork; plan: PlainPlan }> {
+  const network = b.network({ without });
+  const pod = await b.pod();
+  await assert.rejects(b.connect(network, pod), /CNI plug-in .* failed \(ADD\)/);
+  const entry = b.ledger.entriesOf(pod.id).find(({ kind }) => kind === 'cni');
+  return { pod, network, plan: entry?.data['plan'] as PlainPlan };
+}
+
+test('a configuration that its plug-in takes neither for ADD nor for DEL: nothing is owed', needsRoot, async (t) => {
+  const b = await bench(t);
+  const chain = [{ type: 'loopback' }, { type: 'never-asked' }];
+  b.conf('10-net.conflist', { cniVersion: '9.9.9', name: 'x', plugins: chain });
+  b.plugin('never-asked', `echo '{"code":999,"msg":"cannot"}'; exit 1`);
+  const without: string[] = [];
+  const { pod, network, plan } = await failToConnect(b, without);
+  await b.disconnect(network, pod, plan);
+  assert.deepEqual(b.ledger.owners(), []);
+});
+
+test('a DEL that can only fail is done without once nothing is left, and not before', needsRoot, async (t) => {
+  const b = await bench(t);
+  const dataDir = join(b.directory, 'addresses');
+  const ipam = { type: 'host-local', subnet: 'nonsense', dataDir };
+  const plugins = [{ type: 'bridge', bridge: `b${b.instance}`, ipam }];
+  b.conf('10-net.conflist', { cniVersion: '1.0.0', name: 'x', plugins });
+  t.after(() => spawnSync('ip', ['link', 'delete', `b${b.instance}`]));
+  const without: string[] = [];
+  const { pod, network, plan } = await failToConnect(b, without);
+  // Whatever the plug-in had made in there goes with it; until then nobody knows.
+  await assert.rejects(b.disconnect(network, pod, plan), /invalid CIDR address: nonsense/);
+  await b.namespaces.unpin(op, pod.netns);
+  const address = join(dataDir, 'x', '10.9.9.9');
+  mkdirSync(join(dataDir, 'x'), { recursive: true });
+  writeFileSync(address, `${pod.id}\r\neth0`);
+  await assert.rejects(b.disconnect(network, pod, plan), /invalid CIDR address: nonsense/);
+  rmSync(address);
+  const rule = ['-t', 'nat', '-A', 'POSTROUTING', '-s', '192.0.2.9', '-m', 'comment', '--comment', `id: "${pod.id}"`];
+  assert.equal(spawnSync('iptables', ['-w', ...rule]).status, 0);
+  t.after(() => spawnSync('iptables', ['-w', ...rule.map((word) => (word === '-A' ? '-D' : word))]));
+  await assert.rejects(b.disconnect(network, pod, plan), /invalid CIDR address: nonsense/);
+  assert.equal(spawnSync('iptables', ['-w', ...rule.map((word) => (word === '-A' ? '-D' : word))]).status, 0);
+  assert.deepEqual(without, []);
+  await b.disconnect(network, pod, plan);
+  assert.equal(without.length, 1);
+  assert.match(
+    without[0] ?? '',
+    /^pod0-t\d+ default\/pod0.*nonsense; no namespace, address, interface or rule of it is left$/,
+  );
+  assert.deepEqual(b.ledger.owners(), []);
+});
+
+test("a DEL that fails by the pod's configuration is asked of the network as it is now", needsRoot, async (t) => {
+  const b = await bench(t);
+  b.conf('10-net.conflist', { cniVersion: '1.0.0', name: 'x', plugins: [{ type: 'odd', address: 'wrong' }] });
+  b.plugin('odd', `grep -q wrong && { echo '{"code":999,"msg":"wrong address"}'; exit 1; }; exit 0`);
+  const { pod, network, plan } = await failToConnect(b, []);
+  await b.namespaces.unpin(op, pod.netns);
+  // What such a plug-in leaves somewhere else only it can tell.
+  await assert.rejects(b.disconnect(network, pod, plan), /wrong address/);
+  b.conf('10-net.conflist', { cniVersion: '1.0.0', name: 'other', plugins: [{ type: 'odd', address: 'right' }] });
+  await assert.rejects(b.disconnect(network, pod, plan), /wrong address/);
+  b.conf('10-net.conflist', { cniVersion: '1.0.0', name: 'x', plugins: [{ type: 'odd', address: 'right' }] });
+  await b.disconnect(network, pod, plan);
+  assert.deepEqual(b.ledger.owners(), []);
+});
