@@ -30,6 +30,8 @@ export interface WriteOptions {
   readonly dryRun?: boolean;
   /** Gets each warning that came with the answer (fields that are known and ignored). */
   readonly onWarning?: (warning: string) => void;
+  /** Called if the write has made the object: of several who apply a new one at once, for one alone. */
+  readonly onCreated?: () => void;
 }
 
 export interface DeleteOptions extends WriteOptions {

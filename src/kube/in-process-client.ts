@@ -14,8 +14,9 @@ export function inProcessClient(registry: ApiRegistry, clock: Clock): KubeClient
     options: WriteOptions | undefined,
     result: Promise<WriteResult>,
   ): Promise<ResourceTypes[R]> => {
-    const { object, warnings } = await raceSignal(result, op.signal);
+    const { object, warnings, created } = await raceSignal(result, op.signal);
     for (const warning of warnings) options?.onWarning?.(warning);
+    if (created) options?.onCreated?.();
     return structuredClone(object) as ResourceTypes[R];
   };
   return {

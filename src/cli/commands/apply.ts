@@ -81,27 +81,40 @@ async function applyOne(
   });
   const patch: Patch = { type: 'apply', body: object, fieldManager: FIELD_MANAGER };
   const warnings: string[] = [];
+  const outcome = { created: false };
   const after = await kube.patch(context.op, resource, key, patch, {
     dryRun: options.dryRun,
+    onCreated: () => (outcome.created = true),
     // The manifest's own warnings have its line numbers: the server's twin of one says nothing new.
     onWarning: (warning) => {
       if (!said.some((earlier) => earlier.endsWith(warning))) warnings.push(warning);
     },
   });
+  const shown = `${singularOf(resource)}/${name}`;
+  if (after.metadata.deletionTimestamp !== undefined)
+    warnings.push(`${shown} is being deleted, which this does not undo: apply it again when it is gone`);
   for (const warning of warnings) await line(context.err, `Warning: ${warning}`);
   if (options.format === 'json' || options.format === 'yaml') {
     await context.out.write(await structured(options.format, after));
     return after;
   }
-  const shown = `${singularOf(resource)}/${name}`;
   if (options.format === 'name') await line(context.out, shown);
-  else await line(context.out, `${shown} ${verb(before, after)}${options.dryRun ? ' (dry run)' : ''}`);
+  else await line(context.out, `${shown} ${verb(before, after, outcome.created)}${options.dryRun ? ' (dry run)' : ''}`);
   return after;
 }
 
-/** What an apply did. Not by the version alone: the agent writes a pod's status between two looks of ours. */
-export function verb(before: KubeObject | undefined, after: KubeObject): 'created' | 'unchanged' | 'configured' {
-  if (before === undefined) return 'created';
+/**
+ * What an apply did. Not by the version alone: the agent writes a pod's status between two looks of ours.
+ *
+ * @param before what was there before, if anything was: of a race for a new object it is not known
+ */
+export function verb(
+  before: KubeObject | undefined,
+  after: KubeObject,
+  created: boolean,
+): 'created' | 'unchanged' | 'configured' {
+  if (created) return 'created';
+  if (before === undefined) return 'configured';
   return isDeepStrictEqual(wanted(before), wanted(after)) ? 'unchanged' : 'configured';
 }
 

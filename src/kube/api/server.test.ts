@@ -400,6 +400,20 @@ describe('the API over a socket', () => {
     assert.equal((await ask('GET', POD_PATH, undefined, { accept: 'application/json' })).json.kind, 'PodList');
   });
 
+  test('the client: of several who apply the same new object, one is told that it has made it', async () => {
+    let created = 0;
+    const apply = async (): Promise<unknown> =>
+      await client.kube.patch(
+        api.op,
+        'configmaps',
+        { namespace: 'default', name: 'raced' },
+        { type: 'apply', fieldManager: 't', body: { metadata: { name: 'raced' }, data: { a: 'b' } } },
+        { onCreated: () => (created += 1) },
+      );
+    await Promise.all([apply(), apply(), apply(), apply()]);
+    assert.equal(created, 1);
+  });
+
   test('the client: verbs, warnings, errors', async () => {
     const { kube } = client;
     const { op } = api;

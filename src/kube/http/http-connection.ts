@@ -17,6 +17,8 @@ export interface HttpAnswer<T> {
   readonly body: T;
   /** Texts of the Warning headers. */
   readonly warnings: readonly string[];
+  /** 201: what was sent is a new object. */
+  readonly created: boolean;
 }
 
 /** An answer that says more than this is not one of ours. Lists may be long. */
@@ -60,7 +62,7 @@ export class HttpConnection {
     } catch (error) {
       throw unavailable(`the API at ${this.#address} gave an answer that is not JSON`, { cause: error });
     }
-    return { body: body as T, warnings: warningsOf(response) };
+    return { body: body as T, warnings: warningsOf(response), created: response.statusCode === 201 };
   }
 
   /** Asks and hands the answer on as it comes. Throws before the first chunk if the API says no. */
