@@ -5,29 +5,52 @@ import { forbidden, type FieldPath, type Issue } from '../validate/issue.ts';
 
 /** What is peculiar to pods: what of them may change, and how they end. Pure. */
 
-const CHANGEABLE = 'only `spec.containers[*].image` and additions to `spec.tolerations` may';
+const INSTEAD = 'delete the pod and create it anew';
+const MAY_NOT = `may not change once the pod exists (only \`spec.containers[*].image\` and additions to \`spec.tolerations\` may): ${INSTEAD}`;
 
 /** Naming more than so many changed fields helps nobody. */
 const MAX_NAMED = 8;
 
-/** The fields of the specification that may not change once the pod exists, and have. */
+/** The fields of the specification that may not change once the pod exists, and have. Containers are the same by their names. */
 export function immutableFieldIssues(current: Pod, next: Pod): Issue[] {
-  const allowed = structuredClone(next.spec);
-  for (const [index, container] of allowed.containers.entries()) {
-    const before = current.spec.containers[index];
-    if (before?.name === container.name) container.image = before.image;
+  const [before, after] = [structuredClone(current.spec), structuredClone(next.spec)];
+  const issues = containerSetIssues(before.containers, after.containers);
+  for (const [index, container] of after.containers.entries()) {
+    const earlier = before.containers.find(({ name }) => name === container.name);
+    if (earlier === undefined) continue;
+    const path = ['spec', 'containers', index];
+    issues.push(...changedPaths({ ...earlier, image: container.image }, container, path).map(mayNotChange));
   }
-  const before = current.spec.tolerations ?? [];
-  const after = next.spec.tolerations ?? [];
-  if (before.every((toleration) => after.some((each) => isDeepStrictEqual(each, toleration)))) {
-    if (current.spec.tolerations === undefined) delete allowed.tolerations;
-    else allowed.tolerations = current.spec.tolerations;
+  const tolerated = before.tolerations ?? [];
+  if (tolerated.every((toleration) => after.tolerations?.some((each) => isDeepStrictEqual(each, toleration)))) {
+    delete before.tolerations;
+    delete after.tolerations;
   }
-  return changedPaths(current.spec, allowed, ['spec'])
-    .slice(0, MAX_NAMED)
-    .map((path) =>
-      forbidden(path, `may not change once the pod exists (${CHANGEABLE}): delete the pod and create it anew`),
-    );
+  issues.push(...changedPaths({ ...before, containers: [] }, { ...after, containers: [] }, ['spec']).map(mayNotChange));
+  return issues.slice(0, MAX_NAMED);
+}
+
+type Named = readonly { readonly name: string }[];
+
+function containerSetIssues(before: Named, after: Named): Issue[] {
+  const gone = missingIn(after, before);
+  const came = missingIn(before, after);
+  if (gone.length + came.length > 0) {
+    const words = [...gone.map((name) => `"${name}" is gone`), ...came.map((name) => `"${name}" is new`)].join(', ');
+    const index = after.findIndex(({ name }) => name === came[0]);
+    const path: FieldPath = index < 0 ? ['spec', 'containers'] : ['spec', 'containers', index, 'name'];
+    return [forbidden(path, `${words}: containers may not come, go or be renamed once the pod exists: ${INSTEAD}`)];
+  }
+  if (before.every(({ name }, index) => name === after[index]?.name)) return [];
+  return [forbidden(['spec', 'containers'], `the order of the containers ${MAY_NOT}`)];
+}
+
+function missingIn(all: Named, some: Named): string[] {
+  return some.map(({ name }) => name).filter((name) => !all.some((each) => each.name === name));
+}
+
+function mayNotChange(path: FieldPath): Issue {
+  return forbidden(path, MAY_NOT);
 }
 
 function changedPaths(before: unknown, after: unknown, path: FieldPath): FieldPath[] {
