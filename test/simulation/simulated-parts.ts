@@ -139,7 +139,7 @@ function simulatedSpecs({ paths }: PartsDeps): Specs {
   });
   return {
     runtimeHandlers: ['crun'],
-    check: () => Promise.resolve(),
+    check: () => Promise.resolve([]),
     task: (_op, { id, facts }) =>
       Promise.resolve({
         request: {

@@ -36,7 +36,7 @@ export async function createContainer(
   const id = newContainerId();
   const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };
   // Everything about the configuration that can be wrong is found now and not at the start.
-  await rt.specs.check(meta, sandbox.meta);
+  const notGiven = await rt.specs.check(meta, sandbox.meta);
   const fingerprint = fingerprintOf(config);
   const made = rt.containerNames.reserve({
     name: meta.facts.name,
@@ -45,7 +45,12 @@ export async function createContainer(
     make: async () => {
       await demandRoom(rt.room, 'no new container is made');
       const run = (laneOp: Op): Promise<string> => makeContainer(laneOp, rt, meta);
-      return await rt.lanes.enqueue(id, { name: MAKING_STEPS.container, timeoutMs: CREATE_TIMEOUT_MS, run });
+      const createdId = await rt.lanes.enqueue(id, { name: MAKING_STEPS.container, timeoutMs: CREATE_TIMEOUT_MS, run });
+      for (const words of notGiven) {
+        const message = `asked for and not given: ${words}`;
+        rt.journal.record({ subject: subjectOf(rt, meta), what: 'container.not-given', message, outcome: 'ok' });
+      }
+      return createdId;
     },
     keepsName: (given) => rt.containers.get(given) !== undefined,
     reuse: (given) => reusable(rt, given, fingerprint),

@@ -18,6 +18,7 @@ import type { RuntimePaths, SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
+import { notGiven } from './confinement.ts';
 import { seccompChoiceOf, specInputOf, type SeccompChoice, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
 
@@ -53,8 +54,11 @@ export class SpecBuilder {
     return [this.#deps.runtime.name];
   }
 
-  /** Finds what is wrong with a configuration without touching anything. Throws InvalidArgument, NotFound, NotImplemented. */
-  async check(meta: ContainerMeta, sandbox: SandboxMeta): Promise<void> {
+  /**
+   * Finds what is wrong with a configuration without touching anything. Returns what is asked for and will not be given, in words. Throws
+   * InvalidArgument, NotFound, NotImplemented, FailedPrecondition.
+   */
+  async check(meta: ContainerMeta, sandbox: SandboxMeta): Promise<readonly string[]> {
     checkUser(userRequestOf(meta));
     await this.#seccomp(seccompChoiceOf(meta.config), []);
     buildContainerSpec(
@@ -68,6 +72,7 @@ export class SpecBuilder {
         targetPidNamespace: '/proc/self/ns/pid',
       }),
     );
+    return notGiven(meta.config.linux?.securityContext, this.#deps.host);
   }
 
   /** The container's task. Its root file system is mounted. */

@@ -22,6 +22,7 @@ import { sortSysctls } from '../sandbox/plan-sandbox.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta } from '../store/sandbox-record.ts';
+import { appArmorProfileOf } from './confinement.ts';
 
 /** What has to be looked up in the world before the specification can be written. */
 export interface SpecFacts {
@@ -45,6 +46,7 @@ export function specInputOf(
   const security = config.linux?.securityContext;
   const { namespaces } = sandbox.facts;
   const paths = world.sandboxPaths;
+  const apparmorProfile = appArmorProfileOf(security, world.host);
   return {
     host: world.host,
     rootfs: world.rootfs,
@@ -63,6 +65,7 @@ export function specInputOf(
     dropCapabilities: security?.capabilities?.dropCapabilities ?? [],
     addAmbientCapabilities: security?.capabilities?.addAmbientCapabilities ?? [],
     ...(world.seccomp === undefined ? {} : { seccomp: world.seccomp }),
+    ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
     // On the wire "none" and "not said" look alike: both mean the defaults, as every runtime reads them.
     ...(listed(security?.maskedPaths) ? { maskedPaths: security?.maskedPaths } : {}),
     ...(listed(security?.readonlyPaths) ? { readonlyPaths: security?.readonlyPaths } : {}),

@@ -14,6 +14,8 @@ const host: HostFacts = {
   mayLowerOomScoreAdj: true,
   swapAccounting: true,
   hugetlb: true,
+  appArmor: true,
+  seLinux: false,
   devices: [{ type: 'c', path: '/dev/fuse', major: 10, minor: 229 }],
 };
 const seccomp = { defaultAction: 'SCMP_ACT_ERRNO' };

@@ -19,6 +19,9 @@ export interface HostFacts {
   /** Whether swap can be limited, and huge pages: the kernel or its command line may leave either out. */
   readonly swapAccounting: boolean;
   readonly hugetlb: boolean;
+  /** Whether the kernel has it, and it is on. */
+  readonly appArmor: boolean;
+  readonly seLinux: boolean;
   /** Every device node of the host's /dev, for privileged containers. */
   readonly devices: readonly OciDevice[];
 }

@@ -19,6 +19,8 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
     mayLowerOomScoreAdj: own.includes('CAP_SYS_RESOURCE'),
     swapAccounting: await hasSwapAccounting(cgroups),
     hugetlb: [...cgroups.v1.flatMap((tree) => tree.controllers), ...unifiedControllers(cgroups)].includes('hugetlb'),
+    appArmor: (await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => '')).trim() === 'Y',
+    seLinux: await exists('/sys/fs/selinux/enforce'),
     devices: await hostDevices('/dev'),
   };
 }
