@@ -439,6 +439,21 @@ await test('a sandbox that cannot be made is told of and tried again', async (t)
   assert.ok((await w.events('web')).includes('FailedCreatePodSandBox'));
 });
 
+await test('a sandbox that fails and is left behind is tried again at its time, not whenever the old one stirs', async (t) => {
+  const w = await world(t);
+  w.fake.sandboxProblem = new Error('no network');
+  const { metadata } = await apply(w, {});
+  const tries = (): number => w.fake.calls.filter((call) => call.startsWith('runPodSandbox')).length;
+  await w.until('tried', () => tries() > 2, 30_000);
+  const endMs = w.api.clock.monotonicMs() + 30_000;
+  await w.until('half a minute', () => w.api.clock.monotonicMs() >= endMs, 60_000);
+  assert.ok(tries() < 12, `${String(tries())} tries`);
+  assert.ok(w.agent.pendingWork(metadata.uid).some(({ lastError }) => lastError === 'no network'));
+  w.fake.sandboxProblem = undefined;
+  await w.until('ready', async () => isReady(await w.pod('web')), 30_000);
+  assert.ok(w.agent.pendingWork(metadata.uid).every(({ lastError }) => lastError === undefined));
+});
+
 await test('a deletion breaks off a slow creation, and nothing of it is left', async (t) => {
   const w = await world(t);
   w.fake.slowSandboxMs = 100_000;

@@ -55,6 +55,8 @@ export class FakeRuntime {
   readonly onExec = new Map<string, (op: Op) => Promise<number>>();
   /** RunPodSandbox takes so long, and takes no notice of its caller's going away. */
   slowSandboxMs = 0;
+  /** RunPodSandbox fails with it, and leaves a sandbox behind that is not ready. */
+  sandboxProblem: Error | undefined;
   /** A condition of the runtime that is not met. */
   problem: string | undefined;
   readonly runtime: RuntimeService;
@@ -127,7 +129,8 @@ export class FakeRuntime {
         if (config === undefined) throw notFound('no config');
         if (this.slowSandboxMs > 0) await clock.sleep(this.slowSandboxMs);
         const id = `sandbox-${String(++this.#ids)}`;
-        this.sandboxes.set(id, { id, config, ready: true, createdAtMs: clock.wallMs() });
+        this.sandboxes.set(id, { id, config, ready: this.sandboxProblem === undefined, createdAtMs: clock.wallMs() });
+        if (this.sandboxProblem !== undefined) throw this.sandboxProblem;
         return await Promise.resolve({ podSandboxId: id });
       },
       stopPodSandbox: async (_op, { podSandboxId }) => {

@@ -15,6 +15,7 @@ import { makePodDirectory } from '../volumes/pod-directory.ts';
 import { ContainerKills } from './container-kills.ts';
 import type { WorkerDeps } from './deps.ts';
 import { ExitAges } from './exit-ages.ts';
+import { FailedSandbox } from './failed-sandbox.ts';
 import { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
 import { pendingWork } from './pending-work.ts';
@@ -47,6 +48,7 @@ export class PodWorker {
   readonly #deps: WorkerDeps;
   readonly #hooks: PodWorkerHooks;
   readonly #failedStarts: FailedStarts;
+  readonly #failedSandbox: FailedSandbox;
   readonly #exitAges: ExitAges;
   readonly #kills: ContainerKills;
   readonly #backOffsTold = new Set<string>();
@@ -73,6 +75,7 @@ export class PodWorker {
     this.#hooks = hooks;
     this.#pod = pod;
     this.#failedStarts = new FailedStarts(deps.clock);
+    this.#failedSandbox = new FailedSandbox(deps.clock);
     this.#exitAges = new ExitAges(deps.clock);
     this.#kills = new ContainerKills(deps, () => this.wake());
   }
@@ -151,14 +154,16 @@ export class PodWorker {
 
   /** What is not finished, for `explain`. */
   pending(): PendingWork[] {
+    const sandbox = this.#phase === 'syncing' ? this.#failedSandbox.last : undefined;
     return pendingWork({
       phase: this.#phase,
       state: this.#state,
       waiting: this.#waiting,
       waitingVolumes: this.#deps.volumes.ofPod(this.#pod).waitingFor,
       killer: this.#killer,
-      lastError: this.#lastError,
-      failures: this.#failures,
+      // A pass that only waits for the next try's time has not failed, and has mended nothing.
+      lastError: this.#lastError ?? sandbox?.message,
+      failures: this.#lastError === undefined ? (sandbox?.failures ?? 0) : this.#failures,
     });
   }
 
@@ -233,6 +238,7 @@ export class PodWorker {
     const result = await syncPod(op, deps, {
       pod: this.#pod,
       failedStarts: this.#failedStarts,
+      failedSandbox: this.#failedSandbox,
       exitAges: this.#exitAges,
       backOffsTold: this.#backOffsTold,
       kill: (kill, state) => this.#kills.begin(this.#pod, kill, state),

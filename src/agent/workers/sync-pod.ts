@@ -12,6 +12,7 @@ import {
 import { createSandbox } from './create-sandbox.ts';
 import type { WorkerDeps } from './deps.ts';
 import type { ExitAges } from './exit-ages.ts';
+import type { FailedSandbox } from './failed-sandbox.ts';
 import type { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
 import { startContainer } from './start-container.ts';
@@ -19,6 +20,7 @@ import { startContainer } from './start-container.ts';
 export interface SyncContext {
   readonly pod: NodePod;
   readonly failedStarts: FailedStarts;
+  readonly failedSandbox: FailedSandbox;
   readonly exitAges: ExitAges;
   /** Ends a container whose definition has changed, beside the worker; the same one again does nothing. */
   readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
@@ -82,7 +84,15 @@ async function carryOut(
   for (const kill of actions.kill) context.kill(kill, state);
   const cleaned = await cleanUp(op, deps, context.pod, actions);
   if (actions.createSandbox !== undefined) {
-    await createSandbox(op, deps, context.pod, actions.createSandbox);
+    const retryInMs = context.failedSandbox.retryInMs();
+    if (retryInMs > 0) return { changed: false, againInMs: retryInMs };
+    try {
+      await createSandbox(op, deps, context.pod, actions.createSandbox);
+    } catch (error) {
+      if (!op.signal.aborted) context.failedSandbox.note(messageOf(error));
+      throw error;
+    }
+    context.failedSandbox.clear();
     return { changed: true, againInMs: undefined };
   }
   const started = await startContainers(op, deps, context, actions, waiting);
