@@ -27,7 +27,12 @@ export async function undoRun(rt: RuntimeContext, id: string, error: unknown): P
 
 /** Releases everything that the sandbox holds, then forgets it. Throws while something is left. */
 export async function rollBackSandbox(op: Op, rt: RuntimeContext, id: string): Promise<void> {
-  const failures = await rt.ledger.release(op, sandboxOwner(id), rt.releasers);
+  const owner = sandboxOwner(id);
+  let failures = await rt.ledger.release(op, owner, rt.releasers);
+  // The network goes before its namespace, and without that a plug-in that has failed may have nothing to do any more.
+  if (failures.length > 0 && failures.every(({ entry }) => entry.kind === 'cni')) {
+    failures = await rt.ledger.release(op, owner, rt.releasers, ['cni']);
+  }
   if (failures.length > 0) throw joinErrors(failures.map((failure) => failure.error));
   await rt.faults.reach('undo-run/released');
   rt.exits.letGo(id);
