@@ -11,7 +11,7 @@ function podOf(...containers: readonly (Partial<Container> & { readonly name: st
   const pod = examplePod('web') as Pod;
   return {
     ...pod,
-    spec: { ...pod.spec, containers: containers.map((each) => ({ ...{ image: 'busybox:1' }, ...each }) as Container) },
+    spec: { ...pod.spec, containers: containers.map((each): Container => ({ image: 'busybox:1', ...each })) },
   };
 }
 
