@@ -1,14 +1,16 @@
 import { childSignal } from '../lib/abort.ts';
 import { deadlineExceeded, isKind } from '../lib/errors.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { Pod } from '../kube/objects.ts';
+import type { Event, Pod } from '../kube/objects.ts';
 import { line, type CliContext, type ExitCode } from './context.ts';
+import { printable } from './output/printable.ts';
 import { podStatusWord } from './output/pod-summary.ts';
 
 export type Readiness =
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly why: string }
-  | { readonly kind: 'waiting'; readonly why: string };
+  /** `says`: a container itself says why, in more than a word. */
+  | { readonly kind: 'waiting'; readonly why: string; readonly says: boolean };
 
 /** A pod that has run to its end with success is as good as a ready one; one that failed for good will not become ready. */
 export function readinessOf(pod: Pod): Readiness {
@@ -24,6 +26,7 @@ export function readinessOf(pod: Pod): Readiness {
   const word = podStatusWord(pod);
   return {
     kind: 'waiting',
+    says: waiting !== undefined,
     why: waiting?.message === undefined ? word : `${word} (${waiting.name}: ${waiting.message})`,
   };
 }
@@ -44,8 +47,13 @@ export async function waitUntilReady(
       continue;
     }
     code = 1;
+    const pod = pods[index];
+    const why =
+      outcome.kind === 'waiting' && !outcome.says && pod !== undefined
+        ? `${outcome.why}${await whatHoldsItBack(context, kube, pod).catch(() => '')}`
+        : outcome.why;
     const late = outcome.kind === 'waiting' ? `not ready within ${timeoutMs / 1000} s` : 'will not become ready';
-    await line(context.err, `error: ${name} ${late}: ${outcome.why}`);
+    await line(context.err, `error: ${name} ${late}: ${printable(why)}`);
   }
   return code;
 }
@@ -69,4 +77,25 @@ async function waitForOne(context: CliContext, kube: KubeClient, pod: Pod, timeo
   }
   if (context.op.signal.aborted) throw deadlineExceeded('interrupted');
   return last;
+}
+
+/** What the agent said last that is wrong, ` (REASON: MESSAGE)`; else what keeps a condition from being true. Empty if nothing is known. */
+async function whatHoldsItBack(context: CliContext, kube: KubeClient, pod: Pod): Promise<string> {
+  const { name, namespace, uid } = pod.metadata;
+  const { op } = context;
+  const { items } = await kube.list(op, 'events', { namespace, fieldSelector: `involvedObject.name=${name}` });
+  const warning = items
+    .filter((event) => event.type === 'Warning' && event.involvedObject.uid === uid)
+    .reduce<Event | undefined>(
+      (newest, event) => (newest && timeOf(newest) > timeOf(event) ? newest : event),
+      undefined,
+    );
+  if (warning !== undefined) return ` (${warning.reason ?? ''}: ${warning.message ?? ''})`;
+  const now = await kube.get(op, 'pods', { namespace, name });
+  const condition = now.status?.conditions?.find((each) => each.status === 'False' && each.message !== undefined);
+  return condition === undefined ? '' : ` (${condition.type}: ${condition.message ?? ''})`;
+}
+
+function timeOf({ lastTimestamp, eventTime, metadata }: Event): number {
+  return Date.parse(lastTimestamp ?? eventTime ?? metadata.creationTimestamp);
 }
