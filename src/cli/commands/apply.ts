@@ -8,6 +8,7 @@ import { line, type CliContext, type ExitCode } from '../context.ts';
 import { errorText } from '../error-text.ts';
 import { readManifests } from '../manifests.ts';
 import { structured, type OutputFormat } from '../output/format.ts';
+import { printable } from '../output/printable.ts';
 import { singularOf } from '../resources.ts';
 import { waitUntilReady } from '../wait-ready.ts';
 
@@ -35,7 +36,7 @@ export async function apply(context: CliContext, options: ApplyOptions): Promise
     placeInNamespace(object, source, options);
   });
   const { objects, warnings: said } = manifests;
-  for (const warning of said) await line(context.err, `Warning: ${warning}`);
+  for (const warning of said) await line(context.err, `Warning: ${printable(warning)}`);
 
   const connection = await context.api();
   const applied: KubeObject[] = [];
@@ -93,7 +94,7 @@ async function applyOne(
   const shown = `${singularOf(resource)}/${name}`;
   if (after.metadata.deletionTimestamp !== undefined)
     warnings.push(`${shown} is being deleted, which this does not undo: apply it again when it is gone`);
-  for (const warning of warnings) await line(context.err, `Warning: ${warning}`);
+  for (const warning of warnings) await line(context.err, `Warning: ${printable(warning)}`);
   if (options.format === 'json' || options.format === 'yaml') {
     await context.out.write(await structured(options.format, after));
     return after;

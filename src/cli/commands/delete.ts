@@ -6,6 +6,7 @@ import type { KubeObject, Resource } from '../../kube/objects.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { errorText } from '../error-text.ts';
 import { readManifests } from '../manifests.ts';
+import { printable } from '../output/printable.ts';
 import { parseResourceArgs, singularOf } from '../resources.ts';
 
 export interface DeleteCommandOptions {
@@ -184,5 +185,6 @@ async function nameBlockedVolumes(
     await context.clock.sleep(BLOCK_LOOK_MS, context.op.signal);
     pending = await look();
   }
-  for (const work of pending) await line(context.err, `Warning: pod "${pod.name}" is gone, but ${work.message}`);
+  for (const work of pending)
+    await line(context.err, `Warning: pod "${pod.name}" is gone, but ${printable(work.message)}`);
 }

@@ -3,6 +3,7 @@ import { line, type CliContext, type ExitCode } from '../context.ts';
 import { ageOf } from '../output/age.ts';
 import { structured } from '../output/format.ts';
 import { podStatusWord } from '../output/pod-summary.ts';
+import { printable, printableLines } from '../output/printable.ts';
 import { layOut } from '../output/table.ts';
 import { parseResourceArgs } from '../resources.ts';
 import { errorText } from '../error-text.ts';
@@ -37,7 +38,7 @@ export async function describe(
         first = false;
         const words = object.kind === 'Pod' ? describePod(object, context.clock.wallMs()) : await describeAny(object);
         for (const text of [...words, ...describeEvents(events.items, context.clock.wallMs())])
-          await line(context.out, text);
+          await line(context.out, printable(text));
       } catch (error) {
         await line(context.err, errorText(error));
         code = 1;
@@ -154,7 +155,7 @@ function describeState(title: string, state: ContainerState | undefined, nowMs: 
     return [
       field(title, 'Terminated', 4),
       field('Reason', reason ?? '', 6),
-      ...(message === undefined || message === '' ? [] : [field('Message', message, 6)]),
+      ...(message === undefined || message === '' ? [] : messageLines(message)),
       field('Exit Code', String(exitCode), 6),
       ...(signal === undefined || signal === 0 ? [] : [field('Signal', String(signal), 6)]),
       field('Started', startedAt ?? '<unknown>', 6),
@@ -165,8 +166,15 @@ function describeState(title: string, state: ContainerState | undefined, nowMs: 
   return [
     field(title, 'Waiting', 4),
     ...(waiting?.reason === undefined ? [] : [field('Reason', waiting.reason, 6)]),
-    ...(waiting?.message === undefined ? [] : [field('Message', waiting.message, 6)]),
+    ...(waiting?.message === undefined ? [] : messageLines(waiting.message)),
   ];
+}
+
+/** What a container says of its end may have lines. */
+function messageLines(message: string): string[] {
+  return printableLines(message).map((text, index) =>
+    index === 0 ? field('Message', text, 6) : `${' '.repeat(18)}${text}`,
+  );
 }
 
 function describeEvents(events: readonly Event[], nowMs: number): string[] {

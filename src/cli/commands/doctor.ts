@@ -2,6 +2,7 @@ import { isUnresolved, type DoctorReport, type Finding } from '../../lib/doctor.
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { askGantry } from '../diagnosis-source.ts';
 import { structured, type OutputFormat } from '../output/format.ts';
+import { printable } from '../output/printable.ts';
 import { columnWidths, formatRow } from '../output/table.ts';
 
 export interface DoctorOptions {
@@ -31,7 +32,7 @@ export function reportLines(report: DoctorReport, { wide }: { readonly wide: boo
     summary(report),
     ...report.notices.map((notice) => `Note: ${notice}`),
     ...foreignLines(foreign, wide ? foreign.length : FOREIGN_SHOWN),
-  ];
+  ].map(printable);
 }
 
 function problemLines({ problem, kind, key, message, action, outcome, error }: Finding): string[] {
@@ -50,14 +51,24 @@ function summary({ instanceId, findings }: DoctorReport): string {
   if (open.length === 0) {
     return `${done}Gantry ${instanceId}: nothing of it is left over and nothing is missing.`;
   }
-  const fixable = open.filter(({ action, outcome }) => action !== undefined && outcome === undefined).length;
-  const hint =
-    fixable === 0
-      ? open.some(({ outcome }) => outcome === 'failed')
-        ? ' What is in the way is said above.'
-        : ' None of them is for a program to solve.'
-      : ` 'gantry doctor --fix' takes care of ${fixable === open.length ? (fixable === 1 ? 'it' : 'all of them') : String(fixable)}.`;
-  return `${done}Gantry ${instanceId}: ${things(open.length, 'problem')}.${hint}`;
+  return `${done}Gantry ${instanceId}: ${things(open.length, 'problem')}.${hint(open)}`;
+}
+
+/** What is blocked can be tried again, and that is all that is promised of it. */
+function hint(open: readonly Finding[]): string {
+  const untried = open.filter(({ action, outcome }) => action !== undefined && outcome === undefined);
+  const fixable = untried.filter(({ problem }) => problem !== 'blocked').length;
+  const again = untried.length - fixable;
+  const all = (count: number): string => (count < open.length ? String(count) : count === 1 ? 'it' : 'all of them');
+  if (untried.length === 0) {
+    return open.some(({ outcome }) => outcome === 'failed')
+      ? ' What is in the way is said above.'
+      : ' None of them is for a program to solve.';
+  }
+  if (fixable === 0)
+    return ` 'gantry doctor --fix' tries ${all(again)} again at once: what is in the way is said above.`;
+  const rest = again === 0 ? '' : ` and tries ${String(again)} again`;
+  return ` 'gantry doctor --fix' takes care of ${all(fixable)}${rest}.`;
 }
 
 function foreignLines(foreign: readonly Finding[], shown: number): string[] {

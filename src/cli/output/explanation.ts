@@ -2,6 +2,7 @@ import type { JournalEntry } from '../../journal/journal.ts';
 import type { Explanation, PendingWork } from '../../kube/gantry-extensions.ts';
 import type { ObjectState } from '../../lib/object-state.ts';
 import { ageOf, shortDuration, stepDuration } from './age.ts';
+import { printable } from './printable.ts';
 import { columnWidths, formatRow } from './table.ts';
 
 const SHORT_ID = 13;
@@ -21,7 +22,7 @@ export function explanationLines(title: string, explanation: Explanation, nowMs:
   }
   if (pending.length === 0) lines.push('Nothing is pending.');
   else lines.push('Still pending:', ...pending.map((work) => `  ${pendingLine(work, nowMs)}`));
-  return lines;
+  return lines.map(printable);
 }
 
 function objectLines(objects: readonly ObjectState[], nowMs: number): string[] {

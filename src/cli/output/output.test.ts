@@ -2,7 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { ContainerStatus, Pod } from '../../kube/objects.ts';
+import type { Finding } from '../../lib/doctor.ts';
+import { reportLines } from '../commands/doctor.ts';
+import { errorText } from '../error-text.ts';
 import { shortDuration, stepDuration } from './age.ts';
+import { explanationLines } from './explanation.ts';
 import { podStatusWord, readyCount } from './pod-summary.ts';
 import { progressLine } from './progress-display.ts';
 import { humanSize } from './size.ts';
@@ -32,6 +36,31 @@ const ages: readonly [ms: number, text: string][] = [
 for (const [ms, text] of ages) {
   test(`an age of ${ms} ms reads ${text}`, () => assert.equal(shortDuration(ms), text));
 }
+
+test('a cell that somebody else wrote stays in its column and its line', () => {
+  assert.deepEqual(layOut(['PATH', 'MESSAGE'], [['/a\n/b', 'x\u001b[2Jy']]), [
+    'PATH     MESSAGE',
+    '/a\\n/b   x\\u001b[2Jy',
+  ]);
+});
+
+test('a story and a description keep to their lines, whatever is told', () => {
+  const entry = { seq: 1, wallMs: 0, bootId: 'b', subject: {}, what: 'w', message: 'blocked by /a\nb', why: 'c\rd' };
+  const pending = [{ what: 'volume', message: 'mounted at /a\nNothing is pending.' }];
+  const lines = explanationLines('pod p', { entries: [entry], pending, objects: [] }, 0);
+  assert.ok(
+    lines.every((text) => !/[\n\r]/.test(text)),
+    lines.join('|'),
+  );
+  assert.ok(lines.includes('  mounted at /a\\nNothing is pending.'), lines.join('|'));
+  const finding = { problem: 'left over', kind: 'mount', key: '/a\nb', message: 'm' } as unknown as Finding;
+  const report = reportLines({ instanceId: 'i', findings: [finding], notices: ['n\u009bm'] }, { wide: true });
+  assert.ok(report.includes('left over  mount /a\\nb') && report.includes('Note: n\\u009bm'), report.join('|'));
+});
+
+test('an error may have lines, and nothing else that controls a terminal', () => {
+  assert.equal(errorText(new Error('one\ntwo\u001b[2J')), 'error: one\ntwo\\u001b[2J');
+});
 
 test('the time of a step keeps its unit readable', () => {
   assert.deepEqual([0.43, 12.3, 3_140, 125_000].map(stepDuration), ['0.4 ms', '12 ms', '3.1 s', '2m5s']);
