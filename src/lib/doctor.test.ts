@@ -68,3 +68,23 @@ test('a fix counts when a look after it does not find the thing; a failed one sa
   );
   assert.deepEqual(findings.map(isUnresolved), [false, true]);
 });
+
+test('what a fix has found to be blocked is not counted as fixed', async () => {
+  let tried = false;
+  const examiner: Examiner = {
+    examine: () => {
+      const problem = tried ? 'blocked' : 'orphan';
+      const finding = { problem, kind: 'thing', key: 'a', message: 'm', action: 'take it away' } as const;
+      const fix = (): Promise<void> => {
+        tried = true;
+        return Promise.reject(new Error('busy'));
+      };
+      return Promise.resolve({ diagnoses: [{ finding, fix }], notices: [] });
+    },
+  };
+  const { findings } = await ask(examiner, true);
+  assert.deepEqual(
+    findings.map(({ problem, outcome, error }) => [problem, outcome, error]),
+    [['blocked', 'failed', 'busy']],
+  );
+});

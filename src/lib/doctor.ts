@@ -139,6 +139,7 @@ async function look(op: Op, examiners: readonly Examiner[]): Promise<Examination
   };
 }
 
-function nameOf({ problem, kind, key }: Finding): string {
-  return `${problem}\0${kind}\0${key}`;
+/** Whatever is wrong with it: what could not be put right may be blocked from then on. */
+function nameOf({ kind, key }: Finding): string {
+  return `${kind}\0${key}`;
 }

@@ -1,7 +1,7 @@
 import { rmdir, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { raceSignal, type Op } from '../../lib/abort.ts';
-import { errnoOf, joinErrors, unavailable } from '../../lib/errors.ts';
+import { errnoOf, unavailable } from '../../lib/errors.ts';
 import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { Iptables } from '../network/iptables.ts';
@@ -29,11 +29,9 @@ export interface CarryOutDeps {
 export async function carryOut(op: Op, deps: CarryOutDeps, remedy: Remedy): Promise<void> {
   const { rt } = deps;
   switch (remedy.do) {
-    case 'release': {
-      const failures = await rt.ledger.release(op, remedy.owner, rt.releasers);
-      if (failures.length > 0) throw joinErrors(failures.map(({ error }) => error));
+    case 'release':
+      await releaseLost(op, rt, remedy.owner);
       return;
-    }
     case 'strike':
       await strike(op, rt, remedy.owned);
       return;
@@ -49,6 +47,19 @@ export async function carryOut(op: Op, deps: CarryOutDeps, remedy: Remedy): Prom
     case 'remove':
       await remove(op, deps, remedy.found);
   }
+}
+
+/** What does not go now is pending from here on, and is no longer promised to go for the asking. */
+async function releaseLost(op: Op, rt: RuntimeContext, owner: string): Promise<void> {
+  const orphan: Orphan = { kind: 'ledger', owner };
+  try {
+    await releaseOrphan(op, rt, orphan);
+  } catch (error) {
+    rt.retries.fail(laneOfOrphan(orphan), { kind: 'orphan', orphan }, error);
+    throw error;
+  }
+  // In a lane of its own: nothing else waits behind it.
+  if (laneOfOrphan(orphan) === owner) rt.retries.forget(owner);
 }
 
 /** Its releaser first: that a thing cannot be seen does not prove that all of it is gone. */

@@ -42,6 +42,11 @@ const rows: readonly Row[] = [
     expected: ['orphan ledger release'],
   },
   {
+    title: 'what could not be released and is tried again is blocked, not promised',
+    inventory: { lost: [{ owner: `network/${id}`, holds: ['cni a'], waits: { attempts: 3, lastError: 'no' } }] },
+    expected: ['blocked ledger release'],
+  },
+  {
     title: "others' things are only listed, after all else",
     inventory: {
       found: [

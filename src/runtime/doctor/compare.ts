@@ -35,7 +35,16 @@ function orderOf({ problem, kind }: Finding): number {
   return (problem === 'foreign' ? KINDS.length : 0) + KINDS.indexOf(kind as Kind);
 }
 
-function lostOwner({ owner, holds }: LostOwner): RemediedFinding {
+function lostOwner({ owner, holds, waits }: LostOwner): RemediedFinding {
+  if (waits !== undefined) {
+    const tries = waits.attempts === 1 ? '1 attempt' : `${String(waits.attempts)} attempts`;
+    const what = holds.length === 0 ? ownerName(owner) : `${holds.join(', ')} of ${ownerName(owner)}`;
+    const message = `${what} is not released after ${tries}, and is tried again by itself: ${waits.lastError}`;
+    return {
+      finding: { problem: 'blocked', kind: 'ledger', key: owner, message, action: 'try it again at once' },
+      remedy: { do: 'release', owner },
+    };
+  }
   const message =
     holds.length === 0 ? `${owner} is gone` : `${owner} is gone, but the ledger says that it held ${holds.join(', ')}`;
   return {

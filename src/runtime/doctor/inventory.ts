@@ -62,6 +62,8 @@ export interface LostOwner {
   readonly owner: string;
   /** `kind key` of what it holds. */
   readonly holds: readonly string[];
+  /** Releasing it has failed, and is tried again by itself. */
+  readonly waits?: { readonly attempts: number; readonly lastError: string };
 }
 
 export interface Inventory {

@@ -3,6 +3,7 @@ import { taskOf } from '../container/state.ts';
 import type { RuntimeContext } from '../context.ts';
 import { readPlan, type PlainPlan } from '../network/network-plan.ts';
 import { addressesOf } from '../network/plugin-chain.ts';
+import { laneOfOrphan } from '../recovery/orphan.ts';
 import { containerOwner, parseOwner, sandboxOwner } from '../store/owners.ts';
 import { attachSocketPath } from '../task/bundle-files.ts';
 import { KINDS, type Kind, type LostOwner, type Owned } from './inventory.ts';
@@ -35,7 +36,8 @@ export function writtenDown(rt: WrittenDownDeps): WrittenDown {
     const parsed = parseOwner(owner);
     if (parsed !== undefined && !known.has(parsed.id)) {
       const holds = rt.ledger.entriesOf(owner).map(({ kind, key }) => `${kind} ${key}`);
-      lost.push({ owner, holds });
+      const waits = rt.retries.viewOf(laneOfOrphan({ kind: 'ledger', owner }));
+      lost.push({ owner, holds, ...(waits === undefined ? {} : { waits }) });
     }
     owned.push(...ofLedger(rt, owner));
   }

@@ -2,7 +2,7 @@ import type { InspectorSubject, PendingItem } from '../../cri/inspector/inspecto
 import type { JournalSubject } from '../../journal/journal.ts';
 import { subjectOf } from '../container/subject.ts';
 import type { RuntimeContext } from '../context.ts';
-import { containerOwner, sandboxOwner } from '../store/owners.ts';
+import { containerOwner, deferredNetworkSubject, parseOwner, sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 
 /** A step that is done by then is not worth a word. */
@@ -111,5 +111,6 @@ function subjectOfId(rt: RuntimeContext, id: string): JournalSubject {
   const container = rt.containers.get(id);
   if (container !== undefined) return subjectOf(rt, container.meta);
   const sandbox = rt.sandboxes.get(id);
-  return sandbox === undefined ? {} : sandboxSubject(sandbox.meta);
+  if (sandbox !== undefined) return sandboxSubject(sandbox.meta);
+  return parseOwner(id)?.kind === 'network' ? deferredNetworkSubject(rt.ledger, id) : {};
 }

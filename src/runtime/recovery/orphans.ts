@@ -2,7 +2,7 @@ import { basename, dirname, join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
-import { parseOwner } from '../store/owners.ts';
+import { deferredNetworkSubject, parseOwner } from '../store/owners.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
@@ -76,9 +76,16 @@ async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean)
 export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan): Promise<void> {
   switch (orphan.kind) {
     case 'ledger': {
+      const parsed = parseOwner(orphan.owner);
+      const subject = deferredNetworkSubject(rt.ledger, orphan.owner);
+      const wasDeferred = parsed?.kind === 'network' && rt.ledger.entriesOf(orphan.owner).length > 0;
       const failures = await rt.ledger.release(op, orphan.owner, rt.releasers);
       if (failures[0] !== undefined) throw failures[0].error;
-      const id = parseOwner(orphan.owner)?.id;
+      if (wasDeferred) {
+        const message = 'pod network disconnected after all';
+        rt.journal.record({ subject, what: 'sandbox.network-released', message, outcome: 'ok' });
+      }
+      const id = parsed?.id;
       // Its monitor has written how it ended just now, which nobody will ask for.
       if (id !== undefined) await rt.tasks.forgetExit(id);
       return;

@@ -50,7 +50,8 @@ async function disconnect(rt: RuntimeContext, record: SandboxRecord, del: () => 
     const attempts = (rt.retries.viewOf(id)?.attempts ?? 0) + 1;
     if (attempts < NETWORK_ATTEMPTS || isKind(error, 'Canceled')) throw error;
     const owner = deferredNetworkOwner(id);
-    await rt.ledger.intend(owner, { kind: entry.kind, key: entry.key, data: entry.data, volatile: false });
+    const data = { ...entry.data, subject };
+    await rt.ledger.intend(owner, { kind: entry.kind, key: entry.key, data, volatile: false });
     await rt.ledger.forget(entry);
     rt.journal.record({
       subject,

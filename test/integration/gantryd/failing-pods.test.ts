@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { ContainerStatus, Pod } from '../../../src/kube/objects.ts';
+import { execFile } from '../../../src/lib/exec.ts';
 import { eventually, Gantryd, op, podOf } from '../../support/gantryd.ts';
 import { busyboxRootfs } from '../../support/busybox.ts';
 import {
@@ -75,6 +76,28 @@ describe('pods that fail, each with a clear reason', { skip }, () => {
     assert.equal((await daemon.cli(['logs', 'good', '-c', 'main'])).code, 0);
     await daemon.gantry('delete', 'pods', '--all');
     await leaks.assertNone();
+  });
+
+  test('a network that its plug-in refuses leaves nothing behind, however often it is tried', async (t) => {
+    const { root } = daemon;
+    const file = join(root.cniConfDir, '10-net.conflist');
+    t.after(() => unlink(file));
+    t.after(() => execFile(op, 'ip', ['link', 'delete', `br${root.instance}`]));
+    const ipam = { type: 'host-local', subnet: 'nonsense', dataDir: root.cniDataDir };
+    const plugins = [{ type: 'bridge', bridge: `br${root.instance}`, ipam }];
+    await writeFile(file, JSON.stringify({ cniVersion: '1.0.0', name: `net-${root.instance}`, plugins }));
+    await daemon.apply(podOf('unconnected', [{}]));
+    await eventually(
+      () => daemon.gantry('explain', 'pod', 'unconnected'),
+      (story) => (story.match(/Failed to create pod sandbox/g) ?? []).length > 2,
+      'the third try',
+    );
+    await daemon.gantry('delete', 'pod', 'unconnected');
+    const story = await daemon.gantry('explain', 'pod', 'unconnected');
+    assert.match(story, /CNI DEL is done without, as nothing is held any more: .*nonsense/);
+    assert.match(story, /Nothing is pending/);
+    assert.doesNotMatch(story, /network cleanup deferred/);
+    assert.match(await daemon.gantry('doctor'), /nothing of it is left over and nothing is missing/);
   });
 
   test('crash back-off: started again, later each time, and the wait is visible', async () => {

@@ -123,6 +123,20 @@ test(
     assert.ok((await readdir(f.root.netnsDir)).length === 0);
     const { entries } = await f.runtime.inspector.explain(op, { subject: { podName: 'sticky' } });
     assert.ok(entries.some(({ what }) => what === 'sandbox.network-deferred'));
+    const [deferred] = await f.runtime.inspector.pendingWork(op, { podName: 'sticky' });
+    assert.match(deferred?.message ?? '', /still held: cni/, 'pending under the name of its pod');
+    assert.match(deferred?.lastError ?? '', /told to fail/);
+    // By hand it does not succeed either, and is not promised to.
+    for (const fix of [false, true, false]) {
+      const { findings } = await f.runtime.inspector.doctor(op, { fix });
+      const ours = findings.filter(({ problem }) => problem !== 'foreign');
+      assert.deepEqual(
+        ours.map(({ problem, kind, outcome }) => [problem, kind, outcome]),
+        [['blocked', 'ledger', fix ? 'failed' : undefined]],
+        JSON.stringify(ours),
+      );
+      assert.match(ours[0]?.message ?? '', /is tried again by itself: .*told to fail/);
+    }
     const before = (await calls()).length;
     await tell('DEL', 'ok');
     await eventually(
@@ -131,6 +145,8 @@ test(
       'the deferred DEL',
     );
     assert.ok((await calls()).length > before);
+    const { entries: story } = await f.runtime.inspector.explain(op, { subject: { podName: 'sticky' } });
+    assert.ok(story.some(({ message }) => message === 'pod network disconnected after all'));
     await leaks.assertNone();
   },
 );
