@@ -1,4 +1,5 @@
 import { invalidArgument } from '../lib/errors.ts';
+import { parseRfc3339 } from '../lib/rfc3339.ts';
 
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
 
@@ -19,4 +20,12 @@ export function parseWhole(flag: string, text: string, min = 0): number {
     throw invalidArgument(`invalid argument "${text}" for "${flag}": it should be a whole number of at least ${min}`);
   }
   return value;
+}
+
+/** A time as the API reads it. */
+export function parseTime(flag: string, text: string): string {
+  if (parseRfc3339(text) !== undefined) return text;
+  throw invalidArgument(
+    `invalid argument "${text}" for "${flag}": it should be an RFC 3339 time such as 2026-01-31T12:00:00Z`,
+  );
 }

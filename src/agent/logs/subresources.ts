@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
+import { parseRfc3339 } from '../../lib/rfc3339.ts';
 import type { RuntimeService } from '../../cri/services.ts';
 import { EXEC_OUTPUT_CAP_BYTES } from '../../cri/exec-output-cap.ts';
 import { ExecSyncRequest } from '../../cri/gen/api.ts';
@@ -117,7 +118,7 @@ async function isAlive(op: Op, deps: SubresourceDeps, pod: NodePod, containerId:
 function sinceOf(clock: Clock, options: LogOptions): number | undefined {
   if (options.sinceSeconds !== undefined) return clock.wallMs() - options.sinceSeconds * 1000;
   if (options.sinceTime === undefined) return undefined;
-  const at = Date.parse(options.sinceTime);
-  if (Number.isNaN(at)) throw invalidArgument(`sinceTime ${options.sinceTime} is not an RFC 3339 time`);
+  const at = parseRfc3339(options.sinceTime);
+  if (at === undefined) throw invalidArgument(`sinceTime ${options.sinceTime} is not an RFC 3339 time`);
   return at;
 }

@@ -104,3 +104,13 @@ test('several are followed side by side, whole lines at a time', async () => {
   assert.equal(lines.length, 8);
   for (const text of lines) assert.match(text, /^\[pod\/(web-[01])\/(main|side)\] (1 \1 \2|2 no newline)$/);
 });
+
+test('a time that is none of RFC 3339 is refused by its flag', async () => {
+  const cli = await room();
+  for (const time of ['2020', 'yesterday', '']) {
+    const { code, out, err } = await cli.run(['logs', 'web-0', '-c', 'main', '--since-time', time]);
+    assert.deepEqual([code, out], [1, '']);
+    assert.match(err, /"--since-time": it should be an RFC 3339 time/);
+  }
+  assert.equal((await cli.run(['logs', 'web-0', '-c', 'main', '--since-time', '2020-01-01T00:00:00Z'])).code, 0);
+});

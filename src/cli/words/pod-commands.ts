@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { invalidArgument } from '../../lib/errors.ts';
-import { parseDurationMs, parseWhole } from '../arguments.ts';
+import { parseDurationMs, parseTime, parseWhole } from '../arguments.ts';
 import { parseFormat } from '../output/format.ts';
 import {
   namespaceOf,
@@ -71,7 +71,7 @@ export function addPodCommands(program: Command, host: ProgramHost, run: Run): v
               ...(name === undefined ? {} : { container: name }),
               ...(tail < 0 ? {} : { tailLines: tail }),
               ...(o.since === undefined ? {} : { sinceSeconds: Math.ceil(parseDurationMs('--since', o.since) / 1000) }),
-              ...(o.sinceTime === undefined ? {} : { sinceTime: o.sinceTime }),
+              ...(o.sinceTime === undefined ? {} : { sinceTime: parseTime('--since-time', o.sinceTime) }),
               ...(o.limitBytes === undefined ? {} : { limitBytes: parseWhole('--limit-bytes', o.limitBytes, 1) }),
             },
           });

@@ -327,6 +327,8 @@ describe('the API over a socket', () => {
       [ask('DELETE', `${POD_PATH}/x?gracePeriodSeconds=-1`), 400, /gracePeriodSeconds must be an integer/],
       [ask('DELETE', `${POD_PATH}/x`, '"x"'), 400, /DeleteOptions/],
       [ask('GET', `${POD_PATH}?labelSelector=${encodeURIComponent('a b')}`), 400, /unable to parse/],
+      [ask('GET', `${POD_PATH}?resourceVersion=abc`), 400, /invalid resource version "abc"/],
+      [ask('GET', `${POD_PATH}/x?resourceVersion=-1`), 400, /invalid resource version/],
       [ask('GET', `${POD_PATH}?watch=1&resourceVersion=x`), 400, /invalid resource version/],
       [ask('GET', `${POD_PATH}?watch=1&resourceVersion=999999`), 410, /not known here/],
     ];

@@ -38,7 +38,7 @@ export function watchObjects(
   const wanted: Selector = (object) =>
     (namespace === undefined || object.metadata.namespace === namespace) && selects(object);
   const from = request.resourceVersion ?? '';
-  if (!/^[0-9]{0,15}$/.test(from)) throw apiError('BadRequest', `invalid resource version ${JSON.stringify(from)}`);
+  checkResourceVersion(from);
   const fromStart = from === '' || from === '0' || request.sendInitialEvents === true;
   const startVersion = registry.store.resourceVersion;
   const initial = fromStart && request.sendInitialEvents !== false ? registry.store.list(resource).filter(wanted) : [];
@@ -108,4 +108,9 @@ function bookmark(
     ...(annotations === undefined ? {} : { annotations }),
   };
   return { type: 'BOOKMARK', object: { kind: RESOURCES[resource].kind, apiVersion: 'v1', metadata } };
+}
+
+/** Of whatever is asked for from or at a version; the empty text asks for none. @throws 400 BadRequest */
+export function checkResourceVersion(text: string): void {
+  if (!/^[0-9]{0,15}$/.test(text)) throw apiError('BadRequest', `invalid resource version ${JSON.stringify(text)}`);
 }

@@ -6,7 +6,7 @@ import { apiError, statusOf } from '../../status-error.ts';
 import { isRecord, type UnknownFields } from '../../validate/check-shape.ts';
 import type { ApiRegistry, WriteRequest, WriteResult } from '../registry.ts';
 import { tableOf, wantedTable, type TableFormat } from '../tables.ts';
-import { watchObjects, type WatchRequest } from '../watch-objects.ts';
+import { checkResourceVersion, watchObjects, type WatchRequest } from '../watch-objects.ts';
 import { flagOf, methodNotAllowed, numberOf, sendJson, sendStream, type Exchange } from './exchange.ts';
 import { contentTypeOf, readBody } from './request-body.ts';
 
@@ -37,6 +37,7 @@ async function serveCollection(deps: ObjectRoutesDeps, exchange: Exchange, targe
     case 'HEAD':
       if (flagOf(exchange.query, 'watch')) await serveWatch(deps, exchange, resource, options);
       else {
+        checkResourceVersion(exchange.query.get('resourceVersion') ?? '');
         const list = deps.registry.list(resource, options);
         const table = wantedTable(exchange.request.headers.accept);
         if (table === undefined) sendJson(exchange, 200, list);
@@ -80,6 +81,7 @@ async function serveObject(
   switch (exchange.method) {
     case 'GET':
     case 'HEAD': {
+      checkResourceVersion(exchange.query.get('resourceVersion') ?? '');
       const object = registry.get(resource, key);
       const table = wantedTable(exchange.request.headers.accept);
       if (table === undefined) sendJson(exchange, 200, object);
