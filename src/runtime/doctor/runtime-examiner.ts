@@ -8,6 +8,7 @@ import type { Found, Kind } from './inventory.ts';
 import { findCgroups } from './probes/cgroups.ts';
 import { findFolders, findMounts, findNetns } from './probes/folders.ts';
 import { findAddresses, findBridges, findRules } from './probes/network.ts';
+import { dataDirsHeld, dataDirsIn } from './probes/network-data.ts';
 import { findProcesses } from './probes/processes.ts';
 import { findStored } from './probes/storage.ts';
 import { mergeWritten, writtenDown, type WrittenDown } from './written-down.ts';
@@ -76,7 +77,10 @@ function probes(op: Op, { rt, iptables, storage }: CarryOutDeps, { known, owned 
     {
       what: 'addresses',
       kinds: ['cni'],
-      look: () => findAddresses(join(rt.paths.root, 'cni', 'ipam'), (id) => known.has(id)),
+      look: async () => {
+        const dirs = [...(await dataDirsIn(rt.settings.cniConfDir)), ...dataDirsHeld(rt)];
+        return await findAddresses(join(rt.paths.root, 'cni', 'ipam'), dirs, (id) => known.has(id));
+      },
     },
     { what: 'bridges', kinds: ['cni-bridge'], look: () => findBridges(instance) },
     { what: 'iptables rules', kinds: ['iptables-rule'], look: () => findRules(op, iptables, instance) },

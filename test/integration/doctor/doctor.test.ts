@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { access, mkdir, readFile, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { DoctorReport, Finding } from '../../../src/lib/doctor.ts';
@@ -157,6 +157,12 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     await mkdir(join(otherPod, 'volumes'), { recursive: true });
     const otherLogs = join(root.logRoot, 'ns_pod_uid-of-others');
     await mkdir(otherLogs);
+    const otherData = join(root.cniDataDir, 'their-net');
+    await mkdir(otherData);
+    await writeFile(join(otherData, '10.99.97.2'), 'somebody\r\neth0');
+    const net = { type: 'bridge', bridge: otherBridge, ipam: { type: 'host-local', dataDir: root.cniDataDir } };
+    const conf = join(root.cniConfDir, '10-theirs.conflist');
+    await writeFile(conf, JSON.stringify({ cniVersion: '1.0.0', name: 'their-net', plugins: [net] }));
     const otherMonitor = pretend('conmon', '--bundle', '/nowhere/userdata', 'abc');
     const otherEnded = once(otherMonitor, 'exit');
     t.after(async () => {
@@ -174,6 +180,8 @@ describe('gantry doctor', { skip: needsRoot }, () => {
       await rmdir(join(otherPod, 'volumes'));
       await rmdir(otherPod);
       await rmdir(otherLogs);
+      await unlink(conf);
+      await rm(otherData, { recursive: true });
     });
 
     const looked = await doctor();
@@ -193,6 +201,7 @@ describe('gantry doctor', { skip: needsRoot }, () => {
       `${root.cgroupParent}/somebody`,
       otherPod,
       otherLogs,
+      otherData,
       `pid ${String(otherMonitor.pid)}`,
     ];
     for (const key of others) assert.ok(foreign.includes(key), `${key} among ${foreign.join('\n')}`);

@@ -1,28 +1,37 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { bridgePorts, listBridges } from '../../../linux/network-interfaces.ts';
 import { bridgeName } from '../../network/default-network.ts';
 import { describeRule, parseRule, type Iptables, type IptablesRule } from '../../network/iptables.ts';
-import { reservationsIn } from '../../network/reservations.ts';
+import { DEFAULT_DATA_DIR, reservationsIn } from '../../network/reservations.ts';
 import type { Found } from '../inventory.ts';
 import { namesIn } from './names-in.ts';
 
-/** Where host-local keeps them unless told otherwise: every runtime of this machine. */
-const SHARED_DATA = '/var/lib/cni/networks';
-
-/** Reservations in our own folder one by one; those of others counted by network. */
-export async function findAddresses(ipamDir: string, isOurs: (id: string) => boolean): Promise<Found[]> {
+/**
+ * Reservations in our own folder one by one; those of others counted by network: where host-local keeps them unless told otherwise
+ * (every runtime of this machine), and in `sharedDirs`, where the networks in use tell it to.
+ */
+export async function findAddresses(
+  ipamDir: string,
+  sharedDirs: readonly string[],
+  isOurs: (id: string) => boolean,
+): Promise<Found[]> {
   const found: Found[] = [];
   for (const network of await namesIn(ipamDir)) {
     for (const { path, id } of await reservationsIn(join(ipamDir, network))) {
       found.push({ kind: 'cni', key: path, ids: [id] });
     }
   }
-  for (const network of await namesIn(SHARED_DATA)) {
-    const others = (await reservationsIn(join(SHARED_DATA, network))).filter(({ id }) => !isOurs(id));
-    if (others.length === 0) continue;
-    const note = others.length === 1 ? '1 address' : `${String(others.length)} addresses`;
-    found.push({ kind: 'cni', key: join(SHARED_DATA, network), foreign: "not this Gantry's", note });
+  const shared = new Set([DEFAULT_DATA_DIR, ...sharedDirs].map((path) => resolve(path)));
+  shared.delete(resolve(ipamDir));
+  for (const dir of shared) {
+    for (const network of await namesIn(dir)) {
+      const folder = join(dir, network);
+      const others = (await reservationsIn(folder)).filter(({ id }) => !isOurs(id));
+      if (others.length === 0) continue;
+      const note = others.length === 1 ? '1 address' : `${String(others.length)} addresses`;
+      found.push({ kind: 'cni', key: folder, foreign: "not this Gantry's", note });
+    }
   }
   return found;
 }
