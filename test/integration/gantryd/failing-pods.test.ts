@@ -273,7 +273,11 @@ describe('pods that fail, each with a clear reason', { skip }, () => {
     });
     const { port } = server.address() as AddressInfo;
     const ports = [{ containerPort: 80, hostPort: port }];
-    await daemon.apply(podOf('port', [{ ports }]));
+    const manifest = JSON.stringify(podOf('port', [{ ports }]));
+    const late = await daemon.cli(['apply', '-f', '-', '--wait', '--timeout', '20s'], manifest);
+    assert.equal(late.code, 1);
+    const words = `^error: pod/port not ready within 20 s: \\S+ \\(FailedCreatePodSandBox: .*${String(port)}.*\\)$`;
+    assert.match(late.stderr, new RegExp(words, 'm'));
     const event = await daemon.eventWhen('port', 'FailedCreatePodSandBox', new RegExp(String(port)));
     assert.match(event.message ?? '', /in use|taken|already/i);
     await new Promise((resolve) => server.close(resolve));
