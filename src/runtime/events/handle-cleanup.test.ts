@@ -52,7 +52,8 @@ const WORK: readonly [CleanupEvent, (one: OneContainer, hang: () => Promise<void
     { kind: 'orphan', orphan: { kind: 'ledger', owner: `container/${ID}` } },
     ({ rt }, hang) => {
       const release = (): Promise<[]> => hang().then(() => []);
-      return { ...rt, ledger: { release } as unknown as RuntimeContext['ledger'] };
+      const ledger = { release, entriesOf: () => [] } as unknown as RuntimeContext['ledger'];
+      return { ...rt, ledger };
     },
   ],
 ];

@@ -2,7 +2,7 @@ import { internal } from '../../lib/errors.ts';
 import type { DefaultNetwork } from './default-network.ts';
 import type { PortMapping } from './host-ports.ts';
 import { isObject, type NetworkConfig } from './network-config.ts';
-import type { Attachment, CniResult } from './plugin-chain.ts';
+import type { Attachment, CniResult, FailedAdd } from './plugin-chain.ts';
 
 export interface NetworkRequest {
   readonly sandboxId: string;
@@ -33,14 +33,6 @@ export interface Plan {
   readonly result?: CniResult;
   /** Of ADD, when a plug-in failed. */
   readonly failedAdd?: FailedAdd;
-}
-
-/** The plug-in whose ADD failed: those behind it were never asked. */
-export interface FailedAdd {
-  /** In the plan's network, from 0. */
-  readonly position: number;
-  /** CNI's error code. */
-  readonly code: number;
 }
 
 /** Plain data, as the ledger keeps it. */

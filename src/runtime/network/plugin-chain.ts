@@ -2,7 +2,6 @@ import type { Op } from '../../lib/abort.ts';
 import { GantryError, internal } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
 import { isObject, type NetworkConfig, type PluginConfig } from './network-config.ts';
-import type { FailedAdd } from './network-plan.ts';
 import { failureIn, jsonObject, pluginError, saysGone } from './plugin-error.ts';
 import { runPlugin, type PluginCall } from './plugin-runner.ts';
 
@@ -63,6 +62,14 @@ export async function addNetwork(
   }
   if (result === undefined) throw internal(`network ${network.name} has no plug-in`);
   return result;
+}
+
+/** The plug-in whose ADD failed: those behind it were never asked. */
+export interface FailedAdd {
+  /** In the plan's network, from 0. */
+  readonly position: number;
+  /** CNI's error code. */
+  readonly code: number;
 }
 
 /** Where {@link addNetwork} failed, if it was a plug-in that did. */

@@ -22,12 +22,18 @@ import {
   subjectOf,
   toPlain,
   type ConnectedPod,
-  type FailedAdd,
   type NetworkRequest,
   type PlainPlan,
   type Plan,
 } from './network-plan.ts';
-import { addNetwork, addressesOf, failedAddOf, withoutAddresses, type CniResult } from './plugin-chain.ts';
+import {
+  addNetwork,
+  addressesOf,
+  failedAddOf,
+  withoutAddresses,
+  type CniResult,
+  type FailedAdd,
+} from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { PortClaims, type PortHolder } from './port-claims.ts';
 import { mustComeFirst, publishedPorts } from './published-ports.ts';

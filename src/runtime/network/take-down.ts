@@ -3,8 +3,7 @@ import { joinErrors, messageOf } from '../../lib/errors.ts';
 import type { Iptables } from './iptables.ts';
 import { canBeSeen, leftBehind } from './left-behind.ts';
 import type { NetworkConfig } from './network-config.ts';
-import type { FailedAdd } from './network-plan.ts';
-import { deleteNetwork, type CniResult, type DelFailure, type PluginChain } from './plugin-chain.ts';
+import { deleteNetwork, type CniResult, type DelFailure, type FailedAdd, type PluginChain } from './plugin-chain.ts';
 import { refusesConfig } from './plugin-error.ts';
 
 export interface TakeDown {

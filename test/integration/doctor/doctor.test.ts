@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { access, mkdir, readFile, rm, rmdir, unlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { access, mkdir, readFile, rm, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import type { DoctorReport, Finding } from '../../../src/lib/doctor.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
@@ -119,7 +119,7 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     await cgroups.moveProcess(cgroup, sleeper.pid ?? 0);
     plant('cgroup', cgroup, async () => !(await cgroups.exists(cgroup)));
     const monitorBundle = join(root.state, 'containers', newSandboxId());
-    const monitor = pretend('conmon', '--bundle', monitorBundle, monitorBundle.slice(-64));
+    const monitor = await pretend(join(root.dir, 'conmon'), '--bundle', monitorBundle, monitorBundle.slice(-64));
     const monitored = once(monitor, 'exit');
     plant('monitor', monitorBundle, () => Promise.resolve(monitor.signalCode === 'SIGKILL'));
 
@@ -163,7 +163,7 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     const net = { type: 'bridge', bridge: otherBridge, ipam: { type: 'host-local', dataDir: root.cniDataDir } };
     const conf = join(root.cniConfDir, '10-theirs.conflist');
     await writeFile(conf, JSON.stringify({ cniVersion: '1.0.0', name: 'their-net', plugins: [net] }));
-    const otherMonitor = pretend('conmon', '--bundle', '/nowhere/userdata', 'abc');
+    const otherMonitor = await pretend(join(root.dir, 'conmon'), '--bundle', '/nowhere/userdata', 'abc');
     const otherEnded = once(otherMonitor, 'exit');
     t.after(async () => {
       for (const path of otherNetns) {
@@ -304,7 +304,12 @@ async function pinNetns(path: string): Promise<void> {
   await run('unshare', '--net', 'mount', '--bind', '/proc/self/ns/net', path);
 }
 
-/** A process that looks like another program: a shell that waits for a line that never comes. */
-function pretend(name: string, ...args: string[]): ChildProcess {
-  return spawn('/bin/sh', ['-c', 'read line', ...args], { argv0: name, stdio: ['pipe', 'ignore', 'ignore'] });
+/** A process that looks like another program, whose name is the path's: a shell that waits for a line that never comes. */
+async function pretend(path: string, ...args: string[]): Promise<ChildProcess> {
+  await symlink('/bin/sh', path).catch(unlessThere);
+  return spawn(path, ['-c', 'read line', ...args], { argv0: basename(path), stdio: ['pipe', 'ignore', 'ignore'] });
+}
+
+function unlessThere(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EEXIST') throw error;
 }
