@@ -6,6 +6,8 @@ import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import { RetryQueue } from './retry-queue.ts';
 
+const SETTINGS = { log: silentLog, policy: CLEANUP_BACKOFF, attemptTimeoutMs: 10_000, nameOf: String };
+
 function setUp(fails: (id: string, event: string) => boolean): {
   clock: FakeClock;
   queue: RetryQueue<string>;
@@ -14,11 +16,8 @@ function setUp(fails: (id: string, event: string) => boolean): {
   const clock = new FakeClock();
   const tried: [string, string, number][] = [];
   const queue = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     handle: (_op, id, event) => {
       tried.push([id, event, clock.monotonicMs()]);
       return fails(id, event) ? Promise.reject(new Error(`${event} fails`)) : Promise.resolve();
@@ -80,11 +79,8 @@ test('one id does not wait for another', async () => {
 test('an attempt that hangs is given up after its budget, and counted', async () => {
   const clock = new FakeClock();
   const queue = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     handle: () => new Promise(() => undefined),
   });
   const attempt = queue.attempt('a', 'x');
@@ -103,11 +99,8 @@ test('what comes while an attempt runs is merged, never lost', async () => {
         const done: string[] = [];
         let left = failures + 1;
         const queue: RetryQueue<string> = new RetryQueue<string>({
+          ...SETTINGS,
           clock,
-          log: silentLog,
-          policy: CLEANUP_BACKOFF,
-          attemptTimeoutMs: 10_000,
-          nameOf: (event) => event,
           handle: async (_op, id, event) => {
             await clock.sleep(5);
             if (left > 0) {
@@ -132,11 +125,8 @@ test('what fails while its id is being worked on waits like any other failure: n
   const clock = new FakeClock();
   const tried: number[] = [];
   const queue: RetryQueue<string> = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     handle: (_op, id, event) => {
       tried.push(clock.monotonicMs());
       // Says so itself and ends well, as a step does whose own work goes on failing beside it.
@@ -162,11 +152,8 @@ test('first attempts of one id that fail side by side wait in the order in which
   const tried: string[] = [];
   let broken = true;
   const queue = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     handle: async (_op, _id, event) => {
       tried.push(event);
       await clock.sleep(takesMs.get(event) ?? 0);
@@ -185,11 +172,8 @@ test('who fails while those behind it are being worked on holds them up: they wa
   const clock = new FakeClock();
   const tried: string[] = [];
   const queue: RetryQueue<string> = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     handle: async (_op, _id, event) => {
       const first = !tried.includes(event);
       tried.push(event);
@@ -251,11 +235,8 @@ async function play(
   const enteredMs = new Map<number, number>();
   const left = plan.map(({ failures }) => failures);
   const queue: RetryQueue<number> = new RetryQueue<number>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: String,
     handle: async (_op, id, event) => {
       const beganMs = clock.monotonicMs();
       const { takesMs = 0 } = plan[event] ?? {};
@@ -366,11 +347,8 @@ test('what all else of an id depends on goes first, whenever it falls into back-
   let found = false;
   // A removal waits for an exit that only a recovery can find out about.
   const queue = new RetryQueue<string>({
+    ...SETTINGS,
     clock,
-    log: silentLog,
-    policy: CLEANUP_BACKOFF,
-    attemptTimeoutMs: 10_000,
-    nameOf: (event) => event,
     goesFirst: (event) => event === 'recovery',
     handle: (_op, _id, event) => {
       if (event === 'recovery') found = true;
