@@ -3,6 +3,7 @@ import { joinErrors } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { correctExit } from '../events/record-exit.ts';
 import { recordStep } from '../events/record-step.ts';
+import { untilEnded } from '../events/single-flight.ts';
 import { containerOwner } from '../store/owners.ts';
 import { combineExit, isKernelsWord } from '../task/exit-status.ts';
 import { isExitUnknown } from './state.ts';
@@ -30,15 +31,16 @@ const NOTED_WAIT_MS = 5_000;
  * and resumable; one at a time per container, later callers join. Throws while something is left.
  */
 export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> {
-  return rt.cleanups.run(id, async () => {
+  return rt.cleanups.run(id, async (goesOn) => {
     const record = rt.containers.get(id);
     if (record === undefined || !hasLeftovers(rt, id)) return;
     const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released' };
-    const run = (op: Op): Promise<void> =>
+    const run = untilEnded(goesOn, (op) =>
       recordStep(rt, subjectOf(rt, record.meta), words, async () => {
         await releaseAfterExit(op, rt, id);
         await hearLastWord(rt, id);
-      });
+      }),
+    );
     await waitUntilNoted(rt, id);
     await rt.faults.reach('exit/cleanup-begun');
     await rt.lanes.enqueue(id, { name: 'clean up after the exit', timeoutMs: WHOLE_TIMEOUT_MS, run });

@@ -3,6 +3,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { untilEnded, type GoesOn } from '../events/single-flight.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { containerOwner } from '../store/owners.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
@@ -29,10 +30,10 @@ export async function removeContainer(
 
 /** Whoever asks while a removal runs joins it. */
 export function removeContainerById(rt: RuntimeContext, id: string, reason: string): Promise<void> {
-  return rt.removals.run(id, () => remove(rt, id, reason));
+  return rt.removals.run(id, (goesOn) => remove(rt, id, reason, goesOn));
 }
 
-async function remove(rt: RuntimeContext, id: string, reason: string): Promise<void> {
+async function remove(rt: RuntimeContext, id: string, reason: string, goesOn: GoesOn): Promise<void> {
   const record = rt.containers.get(id);
   if (record === undefined) return;
   const subject = subjectOf(rt, record.meta);
@@ -48,7 +49,7 @@ async function remove(rt: RuntimeContext, id: string, reason: string): Promise<v
     await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
       await endContainer(rt.background, rt, id, reason);
       await rt.faults.reach('remove-container/ended');
-      const run = (laneOp: Op): Promise<void> => forget(laneOp, rt, id);
+      const run = untilEnded(goesOn, (laneOp) => forget(laneOp, rt, id));
       await rt.lanes.enqueue(id, { name: 'remove the container', timeoutMs: REMOVE_TIMEOUT_MS, run });
     });
   } catch (error) {

@@ -11,13 +11,16 @@ import { removeSandbox } from '../sandbox/remove-sandbox.ts';
 import { stopSandbox } from '../sandbox/stop-sandbox.ts';
 import { rollBackSandbox } from '../sandbox/undo-run.ts';
 import { cleanupName, type CleanupEvent } from './cleanup-event.ts';
+import { untilEnded } from './single-flight.ts';
 
 const STEP_TIMEOUT_MS = 120_000;
 
 /** One attempt at an event. Idempotent. Throws while something is left to do. */
 export async function handleCleanup(op: Op, rt: RuntimeContext, id: string, event: CleanupEvent): Promise<void> {
   const inLane = (name: string, run: (laneOp: Op) => Promise<void>): Promise<void> =>
-    rt.followUps.run(`${cleanupName(event)} ${id}`, () => untilEnded(rt, id, name, run));
+    rt.followUps.run(`${cleanupName(event)} ${id}`, (goesOn) =>
+      rt.lanes.enqueue(id, { name, timeoutMs: STEP_TIMEOUT_MS, run: untilEnded(goesOn, run) }),
+    );
   switch (event.kind) {
     case 'container-cleanup':
       await cleanUpContainer(rt, id);
@@ -43,21 +46,6 @@ export async function handleCleanup(op: Op, rt: RuntimeContext, id: string, even
       await inLane('release a leftover', (laneOp) =>
         releaseOrphan({ ...laneOp, signal: AbortSignal.any([laneOp.signal, op.signal]) }, rt, event.orphan),
       );
-  }
-}
-
-/** The lane gives its caller up when the budget has passed: what runs on is over only when it is, or the next attempt would queue up behind it. */
-async function untilEnded(
-  rt: RuntimeContext,
-  id: string,
-  name: string,
-  run: (laneOp: Op) => Promise<void>,
-): Promise<void> {
-  let work: Promise<void> | undefined;
-  try {
-    await rt.lanes.enqueue(id, { name, timeoutMs: STEP_TIMEOUT_MS, run: (laneOp) => (work = run(laneOp)) });
-  } finally {
-    await Promise.allSettled([work]);
   }
 }
 

@@ -6,6 +6,7 @@ import { durably } from '../container/durably.ts';
 import { removeContainerById } from '../container/remove-container.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { untilEnded, type GoesOn } from '../events/single-flight.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { transition } from './state.ts';
@@ -29,10 +30,10 @@ export async function removePodSandbox(
 
 /** Whoever asks while a removal runs joins it. */
 export function removeSandbox(rt: RuntimeContext, id: string): Promise<void> {
-  return rt.removals.run(id, () => remove(rt, id));
+  return rt.removals.run(id, (goesOn) => remove(rt, id, goesOn));
 }
 
-async function remove(rt: RuntimeContext, id: string): Promise<void> {
+async function remove(rt: RuntimeContext, id: string, goesOn: GoesOn): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined) return;
   try {
@@ -51,7 +52,7 @@ async function remove(rt: RuntimeContext, id: string): Promise<void> {
         const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
         await settleAll(containers.map(({ meta }) => removeContainerById(rt, meta.id, 'its sandbox is being removed')));
         await rt.faults.reach('remove-sandbox/containers-removed');
-        const run = (laneOp: Op): Promise<void> => forgetSandbox(laneOp, rt, id);
+        const run = untilEnded(goesOn, (laneOp) => forgetSandbox(laneOp, rt, id));
         await rt.lanes.enqueue(id, { name: 'remove the sandbox', timeoutMs: REMOVE_TIMEOUT_MS, run });
       },
     );

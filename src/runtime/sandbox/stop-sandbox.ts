@@ -5,6 +5,7 @@ import { durably } from '../container/durably.ts';
 import { endContainer } from '../container/stop-container.ts';
 import type { RuntimeContext } from '../context.ts';
 import { recordStep } from '../events/record-step.ts';
+import { untilEnded, type GoesOn } from '../events/single-flight.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { releaseSandbox } from './release-sandbox.ts';
@@ -30,10 +31,10 @@ export async function stopPodSandbox(
 
 /** Whoever asks while a stop runs joins it. */
 export function stopSandbox(rt: RuntimeContext, id: string): Promise<void> {
-  return rt.sandboxStops.run(id, () => stop(rt, id));
+  return rt.sandboxStops.run(id, (goesOn) => stop(rt, id, goesOn));
 }
 
-async function stop(rt: RuntimeContext, id: string): Promise<void> {
+async function stop(rt: RuntimeContext, id: string, goesOn: GoesOn): Promise<void> {
   const record = rt.sandboxes.get(id);
   if (record === undefined || record.status.stopped === true) return;
   if (record.status.state.kind === 'starting') {
@@ -55,7 +56,7 @@ async function stop(rt: RuntimeContext, id: string): Promise<void> {
           containers.map(({ meta }) => endContainer(rt.background, rt, meta.id, 'its sandbox is being stopped')),
         );
         await rt.faults.reach('stop-sandbox/containers-ended');
-        const run = (laneOp: Op): Promise<void> => releaseSandbox(laneOp, rt, id);
+        const run = untilEnded(goesOn, (laneOp) => releaseSandbox(laneOp, rt, id));
         await rt.lanes.enqueue(id, { name: 'release the sandbox', timeoutMs: RELEASE_TIMEOUT_MS, run });
       },
     );
