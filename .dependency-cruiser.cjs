@@ -33,7 +33,7 @@ module.exports = {
     only('cli', ['lib', 'cri', 'kube', 'journal']),
     ...leaves.map((leaf) => ({
       name: `runtime-leaf-${leaf}`,
-      comment: 'leaves of runtime never import one another; main.ts wires them',
+      comment: 'leaves of runtime never import one another; open-storage.ts and make-parts.ts wire them',
       severity: 'error',
       from: { path: `^src/runtime/${leaf}/`, pathNot: '\\.test\\.ts$' },
       to: { path: `^src/runtime/(${leaves.filter((other) => other !== leaf).join('|')})/` },

@@ -1,0 +1,126 @@
+import { join } from 'node:path';
+import type { Ledger } from '../lib/ledger.ts';
+import { HostFiles } from '../linux/host-files.ts';
+import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
+import type { RuntimeParts } from './assemble-runtime.ts';
+import { SpecBuilder } from './container/spec-builder.ts';
+import { taskOf } from './container/state.ts';
+import type { Groundwork } from './groundwork.ts';
+import type { Host } from './host.ts';
+import { imageLookup } from './image-parts.ts';
+import type { KernelCalls } from './kernel-calls.ts';
+import { cgroupTree, folders, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
+import { PodNetwork } from './network/pod-network.ts';
+import { OciRuntime } from './oci/oci-runtime.ts';
+import type { Storage } from './open-storage.ts';
+import { exitFolder } from './task/exit-folder.ts';
+import { linuxProcessTable } from './task/process-table.ts';
+import { linuxTaskCgroups } from './task/task-cgroups.ts';
+import { TaskService } from './task/task-service.ts';
+
+export interface MadeParts {
+  readonly parts: RuntimeParts;
+  readonly networks: PodNetwork;
+  /** After the runtime that was assembled from them is closed. */
+  close(): void;
+}
+
+/** The real neighbours of the runtime, where a simulation has others. */
+export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, storage: Storage): MadeParts {
+  const { ledger, sandboxes, containers, images, snapshots } = storage;
+  const { pidfds, tasks, exitSources } = makeTasks(ground, host);
+  const networks = makeNetworks(ground, ledger);
+  const parts: RuntimeParts = {
+    ...ground,
+    notices: noticesOf(host),
+    sandboxes,
+    containers,
+    ledger,
+    tasks,
+    exitSources,
+    specs: makeSpecs(ground, host, kernel, storage),
+    images: imageLookup(images),
+    snapshots,
+    networks,
+    networkReleasers: networks.releasers,
+    namespaces: namespacePins(kernel.pins),
+    mounts: mountPoints(kernel.mounts),
+    cgroups: cgroupTree(host.cgroups),
+    folders,
+    trees: treeRemover(kernel.remover),
+    processes: processLook,
+  };
+  return { parts, networks, close: () => pidfds.close() };
+}
+
+function makeTasks(
+  { settings, paths, clock, log, faults }: Groundwork,
+  { cgroups, probed, conmon, monitorCgroup, cp }: Host,
+): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
+  const pidfds = new PidfdWatcher({ clock, log });
+  const processes = linuxProcessTable(pidfds);
+  const tasks = new TaskService({
+    clock,
+    faults,
+    processes,
+    cgroups: linuxTaskCgroups(cgroups),
+    runtime: new OciRuntime(probed.runtime),
+    conmon,
+    monitorCgroup,
+    cp,
+    exits: paths.exits,
+    stateDir: settings.state,
+  });
+  const exitSources = {
+    processes,
+    exits: exitFolder(paths.exits),
+    oomKillCount: (path: string) => cgroups.oomKillCount(path),
+  };
+  return { pidfds, tasks, exitSources };
+}
+
+function makeNetworks({ settings, clock, log, faults, journal }: Groundwork, ledger: Ledger): PodNetwork {
+  return new PodNetwork({
+    clock,
+    log,
+    faults,
+    ledger,
+    instance: settings.instance,
+    confDir: settings.cniConfDir,
+    binDirs: settings.cniBinDirs,
+    ipamDir: join(settings.root, 'cni', 'ipam'),
+    defaultNetwork: settings.defaultNetwork,
+    onDoneWithout: (subject, why) => {
+      const message = `CNI DEL is done without, as nothing is held any more: ${why}`;
+      journal.record({ subject, what: 'sandbox.network-done-without', message, outcome: 'ok' });
+    },
+  });
+}
+
+function makeSpecs(
+  { paths }: Groundwork,
+  { facts, probed, seccomp, catatonit }: Host,
+  { hangSafe }: KernelCalls,
+  { containers }: Storage,
+): SpecBuilder {
+  return new SpecBuilder({
+    paths,
+    host: facts,
+    runtime: probed.runtime,
+    seccomp,
+    hostFiles: new HostFiles(hangSafe),
+    ...(catatonit === undefined ? {} : { catatonit }),
+    pidOf: (id) => {
+      const record = containers.get(id);
+      return record === undefined ? undefined : taskOf(record.status)?.pid;
+    },
+  });
+}
+
+function noticesOf({ probed, seccomp, catatonit }: Host): string[] {
+  return [
+    ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
+    ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
+    ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
+  ];
+}
