@@ -2,17 +2,23 @@
  * For a machine whose power is going to be cut: does work until it goes, and after the next boot looks whether everything that had
  * been acknowledged is true, nothing is made up, and the pods go on; then works again. Who cuts the power is up to you.
  *
- * usage: npm run power-cut -- DIR         (on the machine, after each boot; DIR on a real disk)
- *        npm run power-cut -- DIR --end   looks, deletes everything and looks for leaks
+ * usage: npm run power-cut -- DIR            (on the machine, after each boot; DIR on a real disk)
+ *        npm run power-cut -- DIR --end      looks, deletes everything and looks for leaks
+ *        npm run power-cut -- DIR --cuts N   all of it without a machine to spare: in one made of namespaces, cut N times
+ *   --instance ID                            for Gantry and its cgroups (powercut)
  *
- * Prints one line that begins with `ok` or `VIOLATION` for each look, then `working`. Exit code 1 after a violation.
+ * Prints one line that begins with `ok` or `VIOLATION` for each look, then `working`, at the end `nothing is left`. Exit code 1 after
+ * a violation.
  */
-import { mkdir, readdir } from 'node:fs/promises';
+import { randomInt } from 'node:crypto';
+import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { cutAgainAndAgain } from '../test/power-cut/cuts.ts';
 import { lookAtPods, lookAtRuntime, type Look } from '../test/power-cut/look.ts';
 import { Record } from '../test/power-cut/record.ts';
 import { work } from '../test/power-cut/workload.ts';
+import { Random } from '../test/soak/random.ts';
 import { Gantryd } from '../test/support/gantryd.ts';
 import { look as lookForLeaks } from '../test/support/leak-probes.ts';
 import { TempRoot } from '../test/support/temp-root.ts';
@@ -20,18 +26,33 @@ import { TempRoot } from '../test/support/temp-root.ts';
 const STATE = '/run/gantry-cut';
 
 const { values, positionals } = parseArgs({
-  options: { end: { type: 'boolean', default: false } },
+  options: {
+    end: { type: 'boolean', default: false },
+    cuts: { type: 'string' },
+    instance: { type: 'string', default: 'powercut' },
+  },
   allowPositionals: true,
 });
 const [dir] = positionals;
 if (dir === undefined || process.getuid?.() !== 0) {
-  console.error('usage, as root: npm run power-cut -- DIR [--end]');
+  console.error('usage, as root: npm run power-cut -- DIR [--end | --cuts N] [--instance ID]');
   process.exit(2);
 }
 await mkdir(dir, { recursive: true });
+if (values.cuts !== undefined) {
+  const seed = randomInt(1, 1_000_000);
+  const violations = await cutAgainAndAgain({
+    dir: resolve(dir),
+    instance: values.instance,
+    cuts: Number(values.cuts),
+    random: new Random(seed),
+    progress: (line) => console.log(line),
+  });
+  process.exit(violations.length === 0 ? 0 : 1);
+}
 const root = await TempRoot.at({
   dir: resolve(dir),
-  instance: 'powercut',
+  instance: values.instance,
   state: STATE,
   netnsDir: join(STATE, 'netns'),
 });
@@ -68,12 +89,16 @@ async function boots(): Promise<number> {
 
 async function end(): Promise<never> {
   await daemon.endPods();
-  const left = await lookForLeaks(root.leakRoots());
-  for (const [probe, lines] of left) {
-    if (!['files and folders', 'processes'].includes(probe))
-      for (const line of lines) console.log(`left: ${probe}: ${line}`);
-  }
   await daemon.end('SIGTERM');
-  console.log(`sandboxes left: ${String((await readdir(join(root.state, 'sandboxes')).catch(() => [])).length)}`);
-  process.exit(0);
+  let isClean = true;
+  for (const [probe, lines] of await lookForLeaks(root.leakRoots())) {
+    // Images stay, and so do their layers.
+    if (probe === 'files and folders') continue;
+    for (const line of lines) {
+      console.log(`left: ${probe}: ${line}`);
+      isClean = false;
+    }
+  }
+  if (isClean) console.log('nothing is left');
+  process.exit(isClean ? 0 : 1);
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { oneContainer } from '../fake-one-container.ts';
+import type { RuntimeContext } from '../context.ts';
+import { ID, oneContainer } from '../fake-one-container.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
-import { releaseOrphans } from './orphans.ts';
+import { findOrphans, releaseOrphans } from './orphans.ts';
 
 const A = 'a'.repeat(64);
 const B = 'b'.repeat(64);
@@ -54,4 +55,56 @@ test('one that hangs keeps back what is behind it, and nobody else for longer th
   assert.deepEqual(rt.retries.viewOf(A)?.events, ['leftover (cgroup)', 'leftover (exit-file)'], 'in their order, both');
   assert.equal(rt.retries.viewOf(B), undefined);
   hung.resolve(undefined);
+});
+
+/** A runtime whose one sandbox has the group `cgroupPath`, on a machine with these groups in groups. */
+async function withGroups(
+  groups: Readonly<Record<string, readonly string[]>>,
+  cgroupPath: string,
+): Promise<{ readonly parts: RuntimeContext; readonly removed: string[] }> {
+  const { rt } = await oneContainer();
+  const removed: string[] = [];
+  const parts = {
+    ...rt,
+    settings: { ...rt.settings, cgroupParent: '/gantry', netnsDir: '/run/netns', instance: 'x' },
+    sandboxes: {
+      get: (id: string) => rt.sandboxes.get(id),
+      list: () =>
+        rt.sandboxes
+          .list()
+          .map((record) => ({ ...record, meta: { ...record.meta, facts: { ...record.meta.facts, cgroupPath } } })),
+    },
+    ledger: { owners: () => [] },
+    folders: { names: () => Promise.resolve([]) },
+    paths: { sandboxes: '/s', containers: '/c', exits: { written: '/e', kept: '/k' } },
+    cgroups: {
+      ...rt.cgroups,
+      children: (path: string) => Promise.resolve([...(groups[path] ?? [])]),
+      killAll: () => Promise.resolve(),
+      remove: (_op: unknown, path: string) => Promise.resolve(void removed.push(path)),
+    },
+  } as unknown as RuntimeContext;
+  return { parts, removed };
+}
+
+test('a pod group that no sandbox has is left over, whatever it is called by; a container group that no container has, too', async () => {
+  const groups = {
+    '/gantry': ['daemon', 'monitors', 'pod11-22', 'pod33-44', `pod${A}`],
+    '/gantry/pod11-22': [ID, B],
+  };
+  const { parts } = await withGroups(groups, '/gantry/pod11-22');
+  assert.deepEqual(await findOrphans(parts, () => Promise.resolve([])), [
+    { kind: 'cgroup', path: `/gantry/pod11-22/${B}` },
+    { kind: 'cgroup', path: '/gantry/pod33-44' },
+    { kind: 'cgroup', path: `/gantry/pod${A}` },
+  ]);
+});
+
+test('a pod group that was left over is not taken from the sandbox that its pod was given since', async () => {
+  const { parts, removed } = await withGroups({}, '/gantry/pod11-22');
+  await releaseOrphans(parts, [
+    { kind: 'cgroup', path: '/gantry/pod11-22' },
+    { kind: 'cgroup', path: '/gantry/pod33-44' },
+  ]);
+  assert.deepEqual(removed, ['/gantry/pod33-44']);
 });

@@ -3,6 +3,7 @@ import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { deferredNetworkSubject, parseOwner } from '../store/owners.ts';
+import { inCgroupLane } from '../store/release-table.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
@@ -59,8 +60,8 @@ async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean)
   const orphans: Orphan[] = [];
   for (const pod of await rt.cgroups.children(parent)) {
     const path = join(parent, pod);
-    const id = /^pod([0-9a-f]{64})$/.exec(pod)?.[1];
-    if (id !== undefined && !known(id)) {
+    // By the id of its sandbox, or by that of the pod, which only whoever asked for the sandbox knows.
+    if (/^pod./.test(pod) && !isPodOfSandbox(rt, path)) {
       orphans.push({ kind: 'cgroup', path });
       continue;
     }
@@ -70,6 +71,10 @@ async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean)
     }
   }
   return orphans;
+}
+
+function isPodOfSandbox(rt: Pick<RuntimeContext, 'sandboxes'>, path: string): boolean {
+  return rt.sandboxes.list().some(({ meta }) => `${meta.facts.cgroupPath}/`.startsWith(`${path}/`));
 }
 
 /** Releases one orphan. Idempotent; throws while it is there. */
@@ -113,9 +118,13 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
       await rt.namespaces.unpin(op, orphan.path);
       return;
     case 'cgroup':
-      for (const [id, path] of await tasksIn(rt, orphan.path)) await deleteLostTask(op, rt, id, path);
-      await rt.cgroups.killAll(op, orphan.path);
-      await rt.cgroups.remove(op, orphan.path);
+      await inCgroupLane(rt.lanes, orphan.path, async (laneOp) => {
+        // Its pod may have been given a new sandbox since the look.
+        if (isPodOfSandbox(rt, orphan.path)) return;
+        for (const [id, path] of await tasksIn(rt, orphan.path)) await deleteLostTask(laneOp, rt, id, path);
+        await rt.cgroups.killAll(laneOp, orphan.path);
+        await rt.cgroups.remove(laneOp, orphan.path);
+      });
   }
 }
 

@@ -2,6 +2,7 @@ import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import { rollBackSandbox } from '../sandbox/undo-run.ts';
 import { transition } from '../sandbox/state.ts';
+import { sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { decideSandbox } from './decide-sandbox.ts';
 import { restoreSandboxLedger } from './restore-ledger.ts';
@@ -13,6 +14,10 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
   if (record === undefined) return;
   const decision = decideSandbox(record.status, await lookAtSandbox(rt, record));
   await rt.faults.reach('recovery/sandbox-looked');
+  if (record.status.bootId !== rt.bootId) {
+    // The state folder went with the boot; where it is on a disk, nobody uses what is in it any more. What fails is in the log, and stays.
+    await rt.ledger.release(op, sandboxOwner(id), rt.releasers, ['directory']);
+  }
   switch (decision.kind) {
     case 'roll-back':
       await rollBackSandbox(op, rt, id);
