@@ -41,11 +41,6 @@ export class OciRuntime {
     await this.#must(op, ['start', id]);
   }
 
-  /** By the runtime's own record of the pid. Where a start time is known, signal through a pidfd instead. */
-  async kill(op: Op, id: string, signal: string): Promise<void> {
-    await this.#must(op, ['kill', id, signal]);
-  }
-
   /** True when it deleted something, false when the runtime knows no such container. Proves nothing about what it leaves. */
   async delete(op: Op, id: string, options: { readonly force?: boolean } = {}): Promise<boolean> {
     try {
@@ -64,14 +59,6 @@ export class OciRuntime {
     const error = classifyRuntimeError(this.name, 'state', result.stderr);
     if (isKind(error, 'NotFound')) return undefined;
     throw error;
-  }
-
-  async pause(op: Op, id: string): Promise<void> {
-    await this.#must(op, ['pause', id]);
-  }
-
-  async resume(op: Op, id: string): Promise<void> {
-    await this.#must(op, ['resume', id]);
   }
 
   async #must(op: Op, args: readonly string[]): Promise<void> {
