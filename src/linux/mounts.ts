@@ -96,11 +96,6 @@ export class Mounts {
     }
   }
 
-  async setPropagation(op: Op, target: string, propagation: Propagation): Promise<void> {
-    op.signal.throwIfAborted();
-    await this.#syscalls.mountSetattr(target, propagationFlags(propagation));
-  }
-
   /**
    * Takes the uppermost mount off `target`, without following a symbolic link there. `detach` takes it out of the tree
    * even if it is in use; without it, a mount in use is an error of kind Unavailable (EBUSY).

@@ -48,12 +48,13 @@ test('binds: private, read-only all the way down, recursive', needsRoot, async (
     scratch.mounts().filter(({ mountPoint, shared }) => mountPoint.startsWith(target) && shared !== undefined),
     [],
   );
-  await mounts.setPropagation(op, target, 'rshared');
+  const shown = scratch.dir('shown');
+  await mounts.bind(op, scratch.join('source'), shown, { recursive: true, propagation: 'rshared' });
   assert.equal(
-    scratch.mounts().filter(({ mountPoint, shared }) => mountPoint.startsWith(target) && shared !== undefined).length,
+    scratch.mounts().filter(({ mountPoint, shared }) => mountPoint.startsWith(shown) && shared !== undefined).length,
     2,
   );
-  assert.equal(await mounts.unmountAll(op, target, { detach: true }), 'unmounted');
+  for (const path of [target, shown]) assert.equal(await mounts.unmountAll(op, path, { detach: true }), 'unmounted');
 });
 
 for (const overlayByLayer of [undefined, false]) {
