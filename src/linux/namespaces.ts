@@ -7,7 +7,6 @@ import { workerUrl } from '../lib/worker-url.ts';
 import { fromNodeError } from './errno.ts';
 import { UMOUNT } from './kernel-constants.ts';
 import { PeerPool, threadPeer } from './peer-pool.ts';
-import { inodeOf } from './procfs.ts';
 import { podSysctl } from './sysctl-name.ts';
 import { realSyscalls, type Syscalls } from './syscalls.ts';
 
@@ -115,11 +114,6 @@ export class Namespaces {
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw fromNodeError(error, `remove namespace pin ${path}`);
     }
-  }
-
-  /** Whether the pin is still this very namespace. */
-  async isPinned(path: string, inode: number): Promise<boolean> {
-    return (await inodeOf(path)) === inode;
   }
 
   close(): void {
