@@ -64,7 +64,6 @@ async function endProcesses(op: Op, context: TaskContext, task: TaskRemains, for
   if (init !== undefined && (await isAlive(context.processes, init))) {
     // BEHAVIOUR.md J50.
     if (!force) throw failedPrecondition(`task ${task.id}: must be stopped before deletion: process ${init.pid} runs`);
-    context.onKillSent?.(task.id);
     await context.processes.signal(init, SIGKILL);
   }
   // What a shared or host PID namespace left alive, and what an exec started (FAILURES.md row 29).

@@ -227,7 +227,8 @@ export class ExitLook {
       // No cgroup any more: nobody can tell.
       return status;
     }
-    if (kills <= (this.#task.oomKillsBefore ?? 0)) return status;
+    // A container's cgroup is its own.
+    if (kills === 0) return status;
     const init = status.signal === SIGKILL && this.#task.weSentKill?.() !== true;
     return { ...status, oom: init ? 'init' : 'child' };
   }

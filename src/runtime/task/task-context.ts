@@ -22,8 +22,6 @@ export interface TaskServiceDeps {
   readonly exits: ExitFolders;
   /** Volatile, and no longer than {@link longestStateDir} (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
   readonly stateDir: string;
-  /** Tells from a boot's life what was killed by us: persisted by the caller if it must outlive this process. */
-  readonly onKillSent?: (id: string) => void;
   readonly faults?: FaultPoints;
 }
 

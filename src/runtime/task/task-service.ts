@@ -24,8 +24,6 @@ const CREATE_HOLD_MS = 10_000;
 /** A create takes 20 ms, and minutes on a machine that swaps. Its turn may be long in coming: that counts for nothing here. */
 const CREATE_TIMEOUT_MS = 120_000;
 
-const SIGKILL = 9;
-
 /** What the runtime's verbs call. */
 export type Tasks = Pick<TaskService, keyof TaskService>;
 
@@ -71,13 +69,11 @@ export class TaskService {
 
   /** To the first process, through a pidfd whose start time was compared. False: it is gone already. */
   async signal(_op: Op, task: Task, signal: number): Promise<boolean> {
-    if (signal === SIGKILL) this.#context.onKillSent?.(task.id);
     return await this.#context.processes.signal(task, signal);
   }
 
   /** SIGKILL to everything in the container's cgroup. */
   async killAll(op: Op, task: Task): Promise<void> {
-    this.#context.onKillSent?.(task.id);
     await this.#context.cgroups.killAll(op, task.cgroupPath);
   }
 

@@ -24,6 +24,4 @@ export interface WatchedTask extends Pick<
 > {
   /** Whether we have sent it a SIGKILL (an earlier process of this Gantry included): then no OOM is to blame. */
   readonly weSentKill?: () => boolean;
-  /** The cgroup's OOM kills before this task; default 0, as a container's cgroup is its own. */
-  readonly oomKillsBefore?: number;
 }

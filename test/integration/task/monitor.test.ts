@@ -189,6 +189,7 @@ await test('out of memory: the init is told from a child', needsRoot, async () =
     spec: { ...spec, mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
   });
   await until('the child to die', () => readFile(`${fixture.dir}/logs/now`).catch(() => undefined));
+  fixture.killed.add(killed.id);
   await fixture.service.signal(op, killed, 9);
   const ofKilled = await fixture.exit(killed.id);
   assert.equal(ofKilled.kind === 'exited' && ofKilled.oom, 'child');

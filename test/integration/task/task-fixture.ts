@@ -45,6 +45,7 @@ export class TaskFixture implements AsyncDisposable {
   readonly corrections = new Map<string, ExitStatus>();
   readonly tasks: Task[] = [];
   readonly runtime: OciRuntime;
+  /** What a test is about to send a SIGKILL. */
   readonly killed = new Set<string>();
   readonly exitFolders: ExitFolders;
   readonly #pidfds = new PidfdWatcher();
@@ -100,7 +101,6 @@ export class TaskFixture implements AsyncDisposable {
       cp: '/bin/cp',
       exits: this.exitFolders,
       stateDir: this.dir,
-      onKillSent: (id) => this.killed.add(id),
     });
   }
 
