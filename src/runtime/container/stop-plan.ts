@@ -40,22 +40,22 @@ export function mergeStop(present: StopIntent | undefined, request: StopRequest,
 export type StopStep =
   | { readonly kind: 'signal' }
   | { readonly kind: 'kill' }
-  /** Nothing to do before then; `look`: SIGKILL was sent, find out what holds it up when the time comes. */
-  | { readonly kind: 'wait'; readonly untilBoottimeMs: number; readonly look: boolean };
+  /** Nothing to do before then. */
+  | { readonly kind: 'wait'; readonly untilBoottimeMs: number };
 
 /** What a stop has to do next. Pure: the timer, the exit and a shorter request all come back here. */
 export function planStop(stop: StopIntent, boottimeMs: number): StopStep {
   if (stop.lastKillBoottimeMs !== undefined) {
     const pauseMs = Math.min(KILL_LOOK_MS * 2 ** Math.max(stop.kills - 1, 0), KILL_AGAIN_MAX_MS);
     const untilBoottimeMs = stop.lastKillBoottimeMs + pauseMs;
-    return boottimeMs >= untilBoottimeMs ? { kind: 'kill' } : { kind: 'wait', untilBoottimeMs, look: true };
+    return boottimeMs >= untilBoottimeMs ? { kind: 'kill' } : { kind: 'wait', untilBoottimeMs };
   }
   // No grace at all: the stop signal is not sent first, its handler could not run anyway.
   if (boottimeMs >= stop.deadlineBoottimeMs) return { kind: 'kill' };
   if (stop.signalFailedBoottimeMs !== undefined) {
     const untilBoottimeMs = Math.min(stop.signalFailedBoottimeMs + SIGNAL_FAILED_WAIT_MS, stop.deadlineBoottimeMs);
-    return boottimeMs >= untilBoottimeMs ? { kind: 'kill' } : { kind: 'wait', untilBoottimeMs, look: false };
+    return boottimeMs >= untilBoottimeMs ? { kind: 'kill' } : { kind: 'wait', untilBoottimeMs };
   }
   if (stop.signalSentBoottimeMs === undefined) return { kind: 'signal' };
-  return { kind: 'wait', untilBoottimeMs: stop.deadlineBoottimeMs, look: false };
+  return { kind: 'wait', untilBoottimeMs: stop.deadlineBoottimeMs };
 }
