@@ -5,7 +5,7 @@ import { GantryError } from '../../lib/errors.ts';
 import { execFile, type ExecResult } from '../../lib/exec.ts';
 import { waitingFor } from '../../lib/waits.ts';
 
-export type CniCommand = 'ADD' | 'DEL' | 'CHECK' | 'VERSION';
+export type CniCommand = 'ADD' | 'DEL';
 
 export interface PluginCall {
   readonly type: string;
