@@ -29,20 +29,14 @@ test('why they cannot be used', () => {
 });
 
 test('limits as files', () => {
-  const all = { cpuShares: 1024, cpuQuotaUs: 50_000, memoryLimitBytes: -1, pidsLimit: -1 };
+  const all = { cpuShares: 1024, cpuQuotaUs: 50_000, memoryLimitBytes: -1 };
   assert.deepEqual(
     resourceWrites('v2', all).map(({ file, value }) => `${file}=${value}`),
-    ['cpu.weight=39', 'cpu.max=50000 100000', 'memory.max=max', 'pids.max=max'],
+    ['cpu.weight=39', 'cpu.max=50000 100000', 'memory.max=max'],
   );
   assert.deepEqual(
     resourceWrites('hybrid', all).map(({ file, value }) => `${file}=${value}`),
-    [
-      'cpu.shares=1024',
-      'cpu.cfs_period_us=100000',
-      'cpu.cfs_quota_us=50000',
-      'memory.limit_in_bytes=-1',
-      'pids.max=max',
-    ],
+    ['cpu.shares=1024', 'cpu.cfs_period_us=100000', 'cpu.cfs_quota_us=50000', 'memory.limit_in_bytes=-1'],
   );
   assert.deepEqual([sharesToWeight(2), sharesToWeight(262_144), sharesToWeight(0)], [1, 10_000, 1]);
 });

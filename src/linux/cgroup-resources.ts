@@ -8,8 +8,6 @@ export interface CgroupResources {
   readonly cpuPeriodUs?: number;
   /** -1 for no limit. */
   readonly memoryLimitBytes?: number;
-  /** -1 for no limit. */
-  readonly pidsLimit?: number;
 }
 
 export interface CgroupWrite {
@@ -30,7 +28,7 @@ export function sharesToWeight(shares: number): number {
 
 /** The files to write, in order. */
 export function resourceWrites(mode: CgroupHost['mode'], resources: CgroupResources): CgroupWrite[] {
-  const { cpuShares, cpuQuotaUs, cpuPeriodUs = DEFAULT_PERIOD_US, memoryLimitBytes, pidsLimit } = resources;
+  const { cpuShares, cpuQuotaUs, cpuPeriodUs = DEFAULT_PERIOD_US, memoryLimitBytes } = resources;
   const v2 = mode === 'v2';
   const orMax = (value: number): string => (value < 0 ? 'max' : String(value));
   const writes: CgroupWrite[] = [];
@@ -52,6 +50,5 @@ export function resourceWrites(mode: CgroupHost['mode'], resources: CgroupResour
     if (v2) add('memory', 'memory.max', orMax(memoryLimitBytes));
     else add('memory', 'memory.limit_in_bytes', String(memoryLimitBytes));
   }
-  if (pidsLimit !== undefined) add('pids', 'pids.max', orMax(pidsLimit));
   return writes;
 }

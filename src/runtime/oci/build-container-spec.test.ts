@@ -133,18 +133,17 @@ test('resources: zero means none', () => {
   const of = (resources: ContainerSpecInput['resources'], more: Partial<HostFacts> = {}) =>
     build({ resources, host: { ...host, ...more } }).linux.resources;
   const devices = [{ allow: false, access: 'rwm' }];
-  assert.deepEqual(of({ cpuShares: 0, cpuQuotaUs: 0, memoryLimitBytes: 0, cpusetCpus: '', pidsLimit: 0 }), { devices });
+  assert.deepEqual(of({ cpuShares: 0, cpuQuotaUs: 0, memoryLimitBytes: 0, cpusetCpus: '' }), { devices });
   assert.deepEqual(
     of({
       ...{ cpuShares: 512, cpuQuotaUs: -1, cpuPeriodUs: 100_000, cpusetCpus: '0-1', cpusetMems: '0' },
-      ...{ memoryLimitBytes: 100, memorySwapLimitBytes: 200, pidsLimit: 9, unified: { 'memory.high': '50' } },
+      ...{ memoryLimitBytes: 100, memorySwapLimitBytes: 200, unified: { 'memory.high': '50' } },
       hugepageLimits: [{ pageSize: '2MB', limitBytes: 4 << 20 }],
     }),
     {
       devices,
       cpu: { shares: 512, quota: -1, period: 100_000, cpus: '0-1', mems: '0' },
       memory: { limit: 100, swap: 200 },
-      pids: { limit: 9 },
       hugepageLimits: [{ pageSize: '2MB', limit: 4 << 20 }],
       unified: { 'memory.high': '50' },
     },

@@ -56,7 +56,6 @@ export interface ResourcesInput {
   readonly memoryLimitBytes?: number;
   /** Memory plus swap. */
   readonly memorySwapLimitBytes?: number;
-  readonly pidsLimit?: number;
   readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
   /** cgroup v2 files by name. */
   readonly unified?: Readonly<Record<string, string>>;

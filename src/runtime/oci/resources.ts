@@ -29,12 +29,10 @@ export function containerResources(
   if (unified !== undefined && host.cgroupMode !== 'v2') {
     throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);
   }
-  const pids = positive(input.pidsLimit);
   return compact({
     devices: deviceRules,
     cpu: Object.keys(cpu).length > 0 ? cpu : undefined,
     memory: Object.keys(memory).length > 0 ? memory : undefined,
-    pids: pids === undefined ? undefined : { limit: pids },
     hugepageLimits: hugepages.length > 0 ? hugepages : undefined,
     unified,
   });

@@ -26,7 +26,7 @@ async function bench(t: TestContext): Promise<Bench | undefined> {
   const parent = `/gantry-test-${String(process.pid)}-${String(count++)}`;
   const pod = `${parent}/pod`;
   await cgroups.ensureParent(parent);
-  await cgroups.create(pod, { memoryLimitBytes: 64 << 20, cpuShares: 512, pidsLimit: 50 });
+  await cgroups.create(pod, { memoryLimitBytes: 64 << 20, cpuShares: 512 });
   t.after(async () => {
     await cgroups.thaw(pod);
     await cgroups.killAll(op, parent);

@@ -75,17 +75,19 @@ await test('specifications, as the kernel sees them', needsRoot, async (t) => {
       cpuShares: 512,
       cpuQuotaUs: 50_000,
       cpuPeriodUs: 100_000,
-      pidsLimit: 33,
     };
     const task = await fixture.shell('sleep 1000', { spec: { resources } });
     const text = execFileSync(
       'sh',
-      ['-c', `cat $(find /sys/fs/cgroup -path '*${task.cgroupPath}/*' -name pids.max) `],
+      [
+        '-c',
+        `cat $(find /sys/fs/cgroup -path '*${task.cgroupPath}/*' -name memory.max -o -path '*${task.cgroupPath}/*' -name memory.limit_in_bytes)`,
+      ],
       {
         encoding: 'utf8',
       },
     );
-    assert.match(text, /^33$/m);
+    assert.match(text, /^67108864$/m);
     await fixture.service.delete(op, task, { force: true });
   });
 
