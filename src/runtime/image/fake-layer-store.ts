@@ -1,6 +1,6 @@
 import { readdir, stat } from 'node:fs/promises';
 import type { Op } from '../../lib/abort.ts';
-import { decompressed, sniffFile } from './compression.ts';
+import { decompressed, sniffFile, type Compression } from './compression.ts';
 import { digestOf } from './digest.ts';
 import type { LayerStore, UnpackedLayer, UnpackRequest } from './layer-store.ts';
 import { computeDiffId, verifyDiffId } from './verify-diff-id.ts';
@@ -26,8 +26,9 @@ export class FakeLayerStore implements LayerStore {
     return this.layers.keys();
   }
 
-  async unpack(op: Op, { diffId, compression, source, onProgress }: UnpackRequest): Promise<UnpackedLayer> {
+  async unpack(op: Op, { diffId, source, onProgress }: UnpackRequest): Promise<UnpackedLayer> {
     await this.gate();
+    const compression = await compressionOf(source);
     let sizeBytes = 0;
     for await (const chunk of decompressed(source, compression, 'layer')) {
       op.signal.throwIfAborted();
@@ -44,10 +45,9 @@ export class FakeLayerStore implements LayerStore {
   /** Of a folder only the names of its entries count. */
   async adoptRootfs(op: Op, path: string): Promise<UnpackedLayer> {
     const isDirectory = (await stat(path)).isDirectory();
-    const found = isDirectory ? undefined : await sniffFile(path);
     const diffId = isDirectory
       ? digestOf((await readdir(path)).toSorted().join('\n'))
-      : await computeDiffId(op, path, found === 'gzip' || found === 'zstd' ? found : 'none');
+      : await computeDiffId(op, path, await compressionOf(path));
     const layer = { diffId, sizeBytes: 1, inodes: 1 };
     this.layers.set(diffId, layer);
     return layer;
@@ -57,4 +57,9 @@ export class FakeLayerStore implements LayerStore {
     await this.gate();
     this.layers.delete(diffId);
   }
+}
+
+async function compressionOf(path: string): Promise<Compression> {
+  const found = await sniffFile(path);
+  return found === 'gzip' || found === 'zstd' ? found : 'none';
 }

@@ -119,7 +119,6 @@ export class LayerFetcher {
           }
           const unpacked = await layers.unpack(op, {
             diffId,
-            compression,
             source: path,
             onProgress: (bytes) => {
               tell('unpacking', bytes);

@@ -1,5 +1,4 @@
 import type { Op } from '../../lib/abort.ts';
-import type { Compression } from './compression.ts';
 import type { Digest } from './digest.ts';
 
 /** What unpacking a layer came to. */
@@ -15,7 +14,6 @@ export interface UnpackedLayer {
 export interface UnpackRequest {
   /** What the image's configuration says the layer is. Another content is refused with DataLoss. */
   readonly diffId: Digest;
-  readonly compression: Compression;
   /** The blob as it came, in a file of its own. Its digest has been verified already. */
   readonly source: string;
   /** Bytes of `source` read so far. */
