@@ -121,9 +121,9 @@ export class LayerDirectory {
     return join(this.#directory, layerName(diffId), FILES_NAME);
   }
 
-  /** Holds the empty directories `0` and `1`, for overlays that need a lower directory and have none. */
+  /** For overlays that need a lower directory and have none. */
   get emptyDirectory(): string {
-    return join(this.#directory, '.empty');
+    return join(this.#directory, '.empty/0');
   }
 
   /**
@@ -319,7 +319,7 @@ export class LayerDirectory {
     // Layers hold set-uid programs: nobody but root may walk in from the host.
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     await chmod(this.#directory, 0o700);
-    for (const name of ['0', '1']) await mkdir(join(this.emptyDirectory, name), { recursive: true, mode: 0o755 });
+    await mkdir(this.emptyDirectory, { recursive: true, mode: 0o755 });
     const names = await readdir(this.#directory);
     await Promise.all(
       names.map(async (name) => {

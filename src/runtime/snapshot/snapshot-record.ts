@@ -5,7 +5,6 @@ export interface SnapshotRecord {
   readonly version: 1;
   /** Bottom first. */
   readonly diffIds: readonly string[];
-  readonly readOnly: boolean;
   /** Of the boot that it was made in. */
   readonly bootId: string;
 }
@@ -16,10 +15,10 @@ export const RECORD_NAME = 'snapshot.json';
 export async function readRecord(directory: string): Promise<SnapshotRecord | undefined> {
   try {
     const record = JSON.parse(await readFile(`${directory}/${RECORD_NAME}`, 'utf8')) as Partial<SnapshotRecord> | null;
-    const { diffIds, readOnly, bootId } = record ?? {};
-    if (record?.version !== 1 || typeof readOnly !== 'boolean' || typeof bootId !== 'string') return undefined;
+    const { diffIds, bootId } = record ?? {};
+    if (record?.version !== 1 || typeof bootId !== 'string') return undefined;
     if (!Array.isArray(diffIds) || !diffIds.every((diffId) => typeof diffId === 'string')) return undefined;
-    return { version: 1, diffIds, readOnly, bootId };
+    return { version: 1, diffIds, bootId };
   } catch {
     return undefined;
   }

@@ -51,11 +51,6 @@ export interface SnapshotsDeps {
   readonly faults?: FaultPoints;
 }
 
-export interface PrepareOptions {
-  /** A view of the image that nobody can write to: no upper directory. */
-  readonly readOnly?: boolean;
-}
-
 const ID = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/;
 const STAGING_PREFIX = '.staging-';
 const TIDY_MS = 120_000;
@@ -118,17 +113,12 @@ export class Snapshots {
    * same layers changes nothing.
    * @throws NotFound for a layer that is not there, AlreadyExists for an id with other layers.
    */
-  async prepare(
-    op: Op,
-    id: string,
-    diffIds: readonly string[],
-    { readOnly = false }: PrepareOptions = {},
-  ): Promise<void> {
+  async prepare(op: Op, id: string, diffIds: readonly string[]): Promise<void> {
     const directory = this.#directoryOf(id);
     op.signal.throwIfAborted();
     const record = await readRecord(directory);
     if (record !== undefined) {
-      if (sameLayers(record, diffIds, readOnly)) return;
+      if (sameLayers(record, diffIds)) return;
       throw alreadyExists(`snapshot ${id} exists already, with other layers`);
     }
     const stack = this.#stackOf(diffIds);
@@ -139,7 +129,6 @@ export class Snapshots {
       await this.#make(op, staging, stack, {
         version: 1,
         diffIds: [...diffIds],
-        readOnly,
         bootId: await this.#bootId(),
       });
       await this.#faults.reach('make-snapshot/staged');
@@ -165,11 +154,7 @@ export class Snapshots {
     const record = await readRecord(directory);
     if (record === undefined) throw notFound(`snapshot ${id} does not exist`);
     const stack = this.#stackOf(record.diffIds);
-    const request = this.#request(directory, record, stack, target);
-    if (request.upperDir === undefined) {
-      await this.#deps.mounts.overlay(op, request);
-      return;
-    }
+    const request = this.#request(directory, stack, target);
     const mounted = await this.#mountedAt(request.upperDir);
     if (mounted.some((mount) => mount.mountPoint === target)) return;
     const elsewhere = mounted[0];
@@ -209,11 +194,6 @@ export class Snapshots {
     return await this.#deps.thread.run(op, 'usage', { directory: join(directory, 'upper') });
   }
 
-  /** The writable directory, for those who need to look under the mount. */
-  upperOf(id: string): string {
-    return join(this.#directoryOf(id), 'upper');
-  }
-
   #directoryOf(id: string): string {
     if (!ID.test(id)) throw invalidArgument(`${JSON.stringify(id.slice(0, 150))} is no snapshot id`);
     return join(this.#directory, id);
@@ -226,15 +206,13 @@ export class Snapshots {
   async #make(op: Op, staging: string, stack: LowerStack, record: SnapshotRecord): Promise<void> {
     await mkdir(staging, { mode: 0o700 });
     await this.#faults.reach('make-snapshot/folder-made');
-    if (!record.readOnly) {
-      const upper = join(staging, 'upper');
-      await mkdir(upper);
-      // The upper directory's root is the one that is seen.
-      await chown(upper, stack.root.uid, stack.root.gid);
-      await chmod(upper, stack.root.mode);
-      await mkdir(join(staging, 'work'), { mode: 0o700 });
-      if (stack.hasImplied && stack.diffIds.length > 1) await this.#repairImplied(op, upper, stack);
-    }
+    const upper = join(staging, 'upper');
+    await mkdir(upper);
+    // The upper directory's root is the one that is seen.
+    await chown(upper, stack.root.uid, stack.root.gid);
+    await chmod(upper, stack.root.mode);
+    await mkdir(join(staging, 'work'), { mode: 0o700 });
+    if (stack.hasImplied && stack.diffIds.length > 1) await this.#repairImplied(op, upper, stack);
     await writeFile(join(staging, RECORD_NAME), `${JSON.stringify(record)}\n`, { mode: 0o600 });
   }
 
@@ -249,15 +227,10 @@ export class Snapshots {
     });
   }
 
-  #request(directory: string, record: SnapshotRecord, stack: LowerStack, target: string): OverlayRequest {
+  #request(directory: string, stack: LowerStack, target: string): OverlayRequest & { readonly upperDir: string } {
     const { layers } = this.#deps;
     const lowerDirs = stack.diffIds.map((diffId) => layers.filesOf(diffId));
-    if (record.readOnly) {
-      // Without an upper directory overlayfs wants two lower ones.
-      while (lowerDirs.length < 2) lowerDirs.push(`${layers.emptyDirectory}/${String(lowerDirs.length)}`);
-      return { lowerDirs, target };
-    }
-    if (lowerDirs.length === 0) lowerDirs.push(`${layers.emptyDirectory}/0`);
+    if (lowerDirs.length === 0) lowerDirs.push(layers.emptyDirectory);
     return {
       lowerDirs,
       upperDir: join(directory, 'upper'),
@@ -330,10 +303,6 @@ export class Snapshots {
   }
 }
 
-function sameLayers(record: SnapshotRecord, diffIds: readonly string[], readOnly: boolean): boolean {
-  return (
-    record.readOnly === readOnly &&
-    record.diffIds.length === diffIds.length &&
-    record.diffIds.every((diffId, i) => diffId === diffIds[i])
-  );
+function sameLayers(record: SnapshotRecord, diffIds: readonly string[]): boolean {
+  return record.diffIds.length === diffIds.length && record.diffIds.every((diffId, i) => diffId === diffIds[i]);
 }
