@@ -27,6 +27,8 @@ export interface RuntimeContainer {
   readonly hash: string;
   /** {@link ANNOTATION_CRASHES} */
   readonly crashes: number;
+  /** {@link ANNOTATION_BOOT}; empty: made by a version that did not note it. */
+  readonly bootId: string;
   readonly createdAtMs: number;
   readonly state: RuntimeContainerState;
 }

@@ -10,6 +10,7 @@ import {
   type PodSandboxStatus,
 } from '../../cri/gen/api.ts';
 import {
+  ANNOTATION_BOOT,
   ANNOTATION_CRASHES,
   ANNOTATION_HASH,
   ANNOTATION_RESTART_COUNT,
@@ -91,6 +92,7 @@ function toContainer(status: ContainerStatus, sandboxId: string): RuntimeContain
     imageId: status.imageRef || status.imageId,
     hash: annotations[ANNOTATION_HASH] ?? '',
     crashes: numberOf(annotations[ANNOTATION_CRASHES]),
+    bootId: annotations[ANNOTATION_BOOT] ?? '',
     createdAtMs: nsToMs(status.createdAt),
     state: toState(status),
   };

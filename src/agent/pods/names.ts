@@ -13,6 +13,8 @@ export const ANNOTATION_PRE_STOP = 'io.kubernetes.container.preStopHandler';
 export const ANNOTATION_POD_GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** How many restarts in a row came before this one without ten good minutes between: the crash back-off's memory. */
 export const ANNOTATION_CRASHES = 'io.gantry.container.crashes';
+/** The boot that the container was made in: its crashes say nothing about the machine as it is after another one. */
+export const ANNOTATION_BOOT = 'io.gantry.container.boot';
 
 export const ANNOTATION_CONFIG_SOURCE = 'kubernetes.io/config.source';
 export const ANNOTATION_CONFIG_SEEN = 'kubernetes.io/config.seen';

@@ -27,6 +27,7 @@ function run(name: string, state: RuntimeContainerState, attempt = 0): RuntimeCo
     imageId: 'sha256:1',
     hash: '',
     crashes: 0,
+    bootId: 'b',
     createdAtMs: 0,
     state,
   };

@@ -34,6 +34,7 @@ function container(name: string, state: RuntimeContainerState, more: Partial<Run
     imageId: 'sha256:1',
     hash: containerHash({ name, image: 'i' }),
     crashes: 0,
+    bootId: 'this-boot',
     createdAtMs: attempt,
     state,
     ...more,
@@ -63,6 +64,7 @@ function plan(
   return computePodActions({
     pod: { ...pod, object },
     state: { uid: pod.uid, sandboxes, containers },
+    bootId: 'this-boot',
     failedStarts: new Map(Object.entries(more.failed ?? {})),
     exitAgesMs: new Map(Object.entries(more.ages ?? {})),
   });
@@ -104,6 +106,24 @@ await test('the table', () => {
     [
       'second crash: 10 s',
       plan({}, [sandbox(0)], [container('main', exited(1), { attempt: 1, crashes: 1, hash: hashOfMain() })]),
+      ['wait main CrashLoopBackOff 10000'],
+    ],
+    [
+      'crashes of an earlier boot: at once',
+      plan(
+        {},
+        [sandbox(0)],
+        [container('main', exited(1), { attempt: 5, crashes: 5, bootId: 'earlier-boot', hash: hashOfMain() })],
+      ),
+      ['start main/6'],
+    ],
+    [
+      'made by a version that noted no boot: 10 s',
+      plan(
+        {},
+        [sandbox(0)],
+        [container('main', exited(1), { attempt: 1, crashes: 1, bootId: '', hash: hashOfMain() })],
+      ),
       ['wait main CrashLoopBackOff 10000'],
     ],
     [
@@ -260,7 +280,13 @@ await test('carrying out the plan leads to nothing to do, and no container ever 
         const pod = testPod({ ...two, restartPolicy });
         for (let round = 0; round < 12; round++) {
           const ages = new Map(state.containers.map(({ id }) => [id, 1e9]));
-          const actions = computePodActions({ pod, state, failedStarts: new Map(), exitAgesMs: ages });
+          const actions = computePodActions({
+            pod,
+            state,
+            bootId: 'this-boot',
+            failedStarts: new Map(),
+            exitAgesMs: ages,
+          });
           if (brief(actions).every((line) => line.startsWith('outcome'))) return;
           state = carryOut(state, actions);
           for (const name of ['a', 'b']) {

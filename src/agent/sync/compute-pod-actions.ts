@@ -17,6 +17,8 @@ export interface PlanInput {
   readonly pod: NodePod;
   readonly state: PodRuntimeState;
   /** Starts that failed before there was a container, by container name. */
+  /** Of the machine as it runs now. */
+  readonly bootId: string;
   readonly failedStarts: ReadonlyMap<string, FailedStart>;
   /** How long ago a container's end was, by container id, on a clock that never steps back. */
   readonly exitAgesMs: ReadonlyMap<string, number>;
@@ -164,7 +166,7 @@ function decide(input: PlanInput, container: Container, usable: RuntimeSandbox |
 function decideExited(input: PlanInput, container: Container, latest: RuntimeContainer, exit: ExitedState): Decision {
   const policy = input.pod.spec.restartPolicy ?? 'Always';
   if (policy === 'Never' || (policy === 'OnFailure' && exit.exitCode === 0)) return { final: exit };
-  const crashes = crashesBefore(latest, exit);
+  const crashes = isOfEarlierBoot(input, latest) ? 0 : crashesBefore(latest, exit);
   const delayMs = backoffDelayMs(CRASH_BACKOFF, crashes);
   const leftMs = delayMs - (input.exitAgesMs.get(latest.id) ?? 0);
   if (leftMs > 0) {
@@ -175,8 +177,13 @@ function decideExited(input: PlanInput, container: Container, latest: RuntimeCon
     container,
     attempt: latest.attempt + 1,
     crashes: crashes + 1,
-    why: `restart policy ${policy}, exit code ${String(exit.exitCode)}${crashes === 0 ? '' : `, after ${String(delayMs / 1000)} s of back-off`}`,
+    why: `${isOfEarlierBoot(input, latest) ? 'the machine was restarted, ' : ''}restart policy ${policy}, exit code ${String(exit.exitCode)}${crashes === 0 ? '' : `, after ${String(delayMs / 1000)} s of back-off`}`,
   });
+}
+
+/** Whatever made it crash may have gone with the restart: nobody waits for minutes after that for what was before it. */
+function isOfEarlierBoot({ bootId }: PlanInput, { bootId: madeIn }: RuntimeContainer): boolean {
+  return madeIn !== '' && madeIn !== bootId;
 }
 
 function crashesBefore(latest: RuntimeContainer, exit: ExitedState): number {

@@ -8,6 +8,7 @@ import {
   type Mount,
 } from '../../cri/gen/api.ts';
 import {
+  ANNOTATION_BOOT,
   ANNOTATION_CRASHES,
   ANNOTATION_HASH,
   ANNOTATION_MESSAGE_PATH,
@@ -33,6 +34,7 @@ export interface ContainerConfigInput {
   readonly container: Container;
   readonly attempt: number;
   readonly crashes: number;
+  readonly bootId: string;
   readonly env: ReadonlyMap<string, Buffer>;
   /** The image as the runtime names it after the pull. */
   readonly imageRef: string;
@@ -95,6 +97,7 @@ function annotations(input: ContainerConfigInput): Record<string, string> {
     [ANNOTATION_HASH]: containerHash(container),
     [ANNOTATION_RESTART_COUNT]: String(input.attempt),
     [ANNOTATION_CRASHES]: String(input.crashes),
+    [ANNOTATION_BOOT]: input.bootId,
     [ANNOTATION_MESSAGE_PATH]: container.terminationMessagePath ?? '/dev/termination-log',
     [ANNOTATION_MESSAGE_POLICY]: container.terminationMessagePolicy ?? 'File',
     [ANNOTATION_POD_GRACE]: String(pod.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS),

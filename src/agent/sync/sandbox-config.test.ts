@@ -55,6 +55,7 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
     container: { name: 'main', image: 'i' },
     attempt: 3,
     crashes: 2,
+    bootId: 'boot-2',
     env: new Map([['WHO', Buffer.from('me')]]),
     imageRef: 'sha256:1',
     imageUser: { kind: 'name', name: '' },
@@ -102,6 +103,7 @@ await test('a container gets its command, mounts, marks and signal', () => {
   assert.equal(config.stopSignal, Signal.SIGRTMINPLUS3);
   assert.equal(config.annotations['io.kubernetes.container.restartCount'], '3');
   assert.equal(config.annotations['io.gantry.container.crashes'], '2');
+  assert.equal(config.annotations['io.gantry.container.boot'], 'boot-2');
   const security = config.linux?.securityContext;
   assert.ok(security !== undefined);
   assert.deepEqual(security.capabilities?.addCapabilities, ['NET_ADMIN']);

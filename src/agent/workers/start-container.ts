@@ -141,6 +141,7 @@ async function create(
     container,
     attempt: start.attempt,
     crashes: start.crashes,
+    bootId: deps.bootId,
     env: env.variables,
     imageRef: image.imageRef,
     imageUser: image.user,

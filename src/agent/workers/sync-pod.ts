@@ -52,7 +52,8 @@ export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): P
   for (let round = 0; round < MAX_ROUNDS; round++) {
     const state = await lookAt(op, deps, pod.uid);
     const exitAgesMs = context.exitAges.update(state);
-    const actions = computePodActions({ pod, state, exitAgesMs, failedStarts: context.failedStarts.view() });
+    const failedStarts = context.failedStarts.view();
+    const actions = computePodActions({ pod, state, bootId: deps.bootId, exitAgesMs, failedStarts });
     tellBackOffs(deps, context, state, actions);
     const waiting = new Map<string, Waiting>(actions.waiting.map((wait) => [wait.name, wait]));
     againInMs = soonest(actions.waiting.map((wait) => wait.retryInMs));
