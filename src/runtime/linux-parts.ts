@@ -1,6 +1,7 @@
-import { mkdir, readdir, rmdir, statfs, unlink } from 'node:fs/promises';
+import { mkdir, readdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf, unavailable } from '../lib/errors.ts';
+import { namesIn, rmdirIfThere, unlinkIfThere } from '../lib/may-be-gone.ts';
 import type { Cgroups } from '../linux/cgroups.ts';
 import type { Mounts } from '../linux/mounts.ts';
 import type { Namespaces } from '../linux/namespaces.ts';
@@ -92,14 +93,7 @@ export const folders: Folders = {
   make: async (path, mode) => {
     await mkdir(path, { recursive: true, mode });
   },
-  names: async (path) => {
-    try {
-      return await readdir(path);
-    } catch (error) {
-      if (errnoOf(error) === 'ENOENT') return [];
-      throw error;
-    }
-  },
+  names: namesIn,
 };
 
 /**
@@ -108,20 +102,12 @@ export const folders: Folders = {
  */
 async function removeKnown(path: string): Promise<boolean> {
   try {
-    for (const name of ['resolv.conf', 'hosts', 'hostname']) await unlessGone(unlink(join(path, name)));
-    for (const name of ['rootfs', 'shm', 'infra']) await unlessGone(rmdir(join(path, name)));
-    await unlessGone(rmdir(path));
+    for (const name of ['resolv.conf', 'hosts', 'hostname']) await unlinkIfThere(join(path, name));
+    for (const name of ['rootfs', 'shm', 'infra']) await rmdirIfThere(join(path, name));
+    await rmdirIfThere(path);
     return true;
   } catch {
     return false;
-  }
-}
-
-async function unlessGone(removal: Promise<void>): Promise<void> {
-  try {
-    await removal;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }
 

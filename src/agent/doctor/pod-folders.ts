@@ -1,9 +1,10 @@
-import { access, readdir } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Diagnosis, Examiner, Finding } from '../../lib/doctor.ts';
-import { errnoOf, unavailable } from '../../lib/errors.ts';
+import { unavailable } from '../../lib/errors.ts';
+import { namesIn } from '../../lib/may-be-gone.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { PodPaths } from '../pods/paths.ts';
 import type { TreeRemover } from '../volumes/plugin.ts';
@@ -132,15 +133,6 @@ async function logDirectories(deps: PodFoldersDeps, isOwned: (uid: string) => bo
 async function podName(paths: PodPaths, uid: string): Promise<string> {
   const identity = await readPodIdentity(paths, uid);
   return identity === undefined ? `pod ${uid}` : `pod ${identity.namespace}/${identity.name}`;
-}
-
-async function namesIn(path: string): Promise<string[]> {
-  try {
-    return await readdir(path);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  }
 }
 
 async function isThere(path: string): Promise<boolean> {

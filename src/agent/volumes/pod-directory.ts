@@ -1,7 +1,8 @@
-import { readdir, readFile, rmdir, unlink, mkdir } from 'node:fs/promises';
+import { readFile, rmdir, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isTemporaryOf, keepFile } from '../../lib/atomic-file.ts';
 import { errnoOf } from '../../lib/errors.ts';
+import { namesIn, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { unescapePluginName, type PodPaths } from '../pods/paths.ts';
 
@@ -74,8 +75,8 @@ export async function removePodDirectory(paths: PodPaths, uid: string): Promise<
   const names = await namesIn(directory);
   if (names.some((name) => ownFileOf(name) === undefined)) return false;
   // The identity goes last: until then a crash leaves a directory that still has a name.
-  for (const name of names) if (name !== IDENTITY) await ignoreAbsent(unlink(join(directory, name)));
-  await ignoreAbsent(unlink(join(directory, IDENTITY)));
+  for (const name of names) if (name !== IDENTITY) await unlinkIfThere(join(directory, name));
+  await unlinkIfThere(join(directory, IDENTITY));
   return await rmdirIfEmpty(directory);
 }
 
@@ -86,15 +87,6 @@ function ownFileOf(name: string): string | undefined {
   return OWN_FILES.find((file) => name === file || isTemporaryOf(name, file));
 }
 
-async function namesIn(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT' || errnoOf(error) === 'ENOTDIR') return [];
-    throw error;
-  }
-}
-
 async function rmdirIfEmpty(directory: string): Promise<boolean> {
   try {
     await rmdir(directory);
@@ -103,13 +95,5 @@ async function rmdirIfEmpty(directory: string): Promise<boolean> {
     if (errnoOf(error) === 'ENOENT') return true;
     if (['ENOTEMPTY', 'EEXIST', 'EBUSY', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return false;
     throw error;
-  }
-}
-
-async function ignoreAbsent(done: Promise<void>): Promise<void> {
-  try {
-    await done;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }

@@ -1,7 +1,8 @@
-import { rmdir, unlink } from 'node:fs/promises';
+import { unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, unavailable } from '../../lib/errors.ts';
+import { rmdirIfThere, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { Iptables } from '../network/iptables.ts';
@@ -166,15 +167,7 @@ async function removeSocket(path: string): Promise<void> {
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return;
     if (errnoOf(error) !== 'EISDIR' && errnoOf(error) !== 'EPERM') throw error;
-    await unlessGone(unlink(join(path, 'attach')));
-    await unlessGone(rmdir(path));
-  }
-}
-
-async function unlessGone(removal: Promise<void>): Promise<void> {
-  try {
-    await removal;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
+    await unlinkIfThere(join(path, 'attach'));
+    await rmdirIfThere(path);
   }
 }

@@ -1,6 +1,5 @@
-import { unlink } from 'node:fs/promises';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf } from '../../lib/errors.ts';
+import { unlinkIfThere } from '../../lib/may-be-gone.ts';
 import type { ImageStore } from '../image/image-store.ts';
 import type { LayerDirectory } from '../snapshot/layer-directory.ts';
 import type { Snapshots } from '../snapshot/snapshots.ts';
@@ -23,12 +22,4 @@ export function storedParts(
     },
     removeUnusedLayers: (op) => images.sweep(op),
   };
-}
-
-async function unlinkIfThere(path: string): Promise<void> {
-  try {
-    await unlink(path);
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
 }

@@ -1,6 +1,7 @@
-import { readdir, readFile, unlink } from 'node:fs/promises';
+import { readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf, internal } from '../../lib/errors.ts';
+import { namesIn } from '../../lib/may-be-gone.ts';
 import { lockFile } from '../../linux/file-lock.ts';
 import { isObject, type NetworkConfig } from './network-config.ts';
 
@@ -92,13 +93,4 @@ export async function giveBack({ path, id }: Reservation): Promise<void> {
 async function reservedFor(path: string): Promise<string | undefined> {
   const text = await readFile(path, 'utf8').catch(() => '');
   return text.split(/[\r\n]/)[0]?.trim() || undefined;
-}
-
-async function namesIn(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (['ENOENT', 'ENOTDIR'].includes(errnoOf(error) ?? '')) return [];
-    throw error;
-  }
 }

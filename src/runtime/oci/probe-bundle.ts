@@ -1,6 +1,7 @@
-import { lstat, mkdir, readlink, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readlink, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
+import { rmdirIfThere, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { OCI_VERSION, type OciMount, type OciSpec } from './spec.ts';
 
@@ -44,11 +45,11 @@ export class ProbeBundle {
   /** Takes away what `write` made, name by name. */
   async remove(): Promise<void> {
     const rootfs = join(this.dir, 'rootfs');
-    for (const name of this.#links) await unlessMissing(unlink(join(rootfs, name)));
-    for (const name of this.#mounted) await unlessMissing(rmdir(join(rootfs, name)));
-    await unlessMissing(rmdir(rootfs));
-    await unlessMissing(unlink(join(this.dir, 'config.json')));
-    await unlessMissing(rmdir(this.dir));
+    for (const name of this.#links) await unlinkIfThere(join(rootfs, name));
+    for (const name of this.#mounted) await rmdirIfThere(join(rootfs, name));
+    await rmdirIfThere(rootfs);
+    await unlinkIfThere(join(this.dir, 'config.json'));
+    await rmdirIfThere(this.dir);
   }
 
   async #like(name: string, path: string): Promise<void> {
@@ -115,12 +116,4 @@ function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: strin
       },
     },
   };
-}
-
-async function unlessMissing(removing: Promise<void>): Promise<void> {
-  try {
-    await removing;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
 }

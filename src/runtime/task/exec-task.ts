@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EXEC_OUTPUT_CAP_BYTES } from '../../cri/exec-output-cap.ts';
 import { childSignal, detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import type { OciProcess, OciSpec } from '../oci/spec.ts';
 import { bundleFiles } from './bundle-files.ts';
@@ -212,7 +213,7 @@ async function cleanUp(op: Op, context: TaskContext, place: ExecPlace): Promise<
 export async function removeExecDir(op: Op, context: TaskContext, dir: string): Promise<void> {
   for (let pauseMs = 1; ; pauseMs *= 2) {
     // Not by name: a runtime that was killed leaves half-written files.
-    for (const name of await readdir(dir)) await unlink(join(dir, name)).catch(ifMissing);
+    for (const name of await readdir(dir)) await unlinkIfThere(join(dir, name));
     try {
       await rmdir(dir);
       return;
@@ -221,8 +222,4 @@ export async function removeExecDir(op: Op, context: TaskContext, dir: string): 
       await context.clock.sleep(pauseMs, op.signal);
     }
   }
-}
-
-function ifMissing(error: unknown): void {
-  if (errnoOf(error) !== 'ENOENT') throw error;
 }

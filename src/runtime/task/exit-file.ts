@@ -1,6 +1,7 @@
-import { open, unlink } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
+import { unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { parseExitFile, type ExitRecord } from './exit-status.ts';
 
 /**
@@ -41,10 +42,6 @@ async function readOne(path: string): Promise<ExitRecord | undefined> {
 
 export async function forgetExitFile(folders: ExitFolders, id: string): Promise<void> {
   for (const folder of [folders.written, folders.kept]) {
-    try {
-      await unlink(join(folder, id));
-    } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') throw error;
-    }
+    await unlinkIfThere(join(folder, id));
   }
 }

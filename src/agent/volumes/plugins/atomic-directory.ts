@@ -1,7 +1,8 @@
-import { chmod, lstat, mkdir, readdir, readFile, readlink, rename, symlink, unlink, writeFile } from 'node:fs/promises';
+import { chmod, lstat, mkdir, readdir, readFile, readlink, rename, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { randomBytes } from 'node:crypto';
 import { errnoOf, failedPrecondition } from '../../../lib/errors.ts';
+import { unlinkIfThere } from '../../../lib/may-be-gone.ts';
 
 /** Path below the volume to what lies there. */
 export type Payload = ReadonlyMap<string, { readonly data: Buffer; readonly mode: number }>;
@@ -28,7 +29,7 @@ export async function writeAtomicDirectory(
     return { changed: false, stale: await staleVersions(directory, current) };
   }
   const version = await writeVersion(directory, payload, nowWallMs);
-  await ignoreAbsent(unlink(join(directory, NEXT)));
+  await unlinkIfThere(join(directory, NEXT));
   await symlink(version, join(directory, NEXT));
   await rename(join(directory, NEXT), join(directory, CURRENT));
   await linkNames(directory, payload);
@@ -118,19 +119,11 @@ async function dropNames(directory: string, payload: Payload): Promise<void> {
   for (const entry of await readdir(directory, { withFileTypes: true })) {
     if (!entry.isSymbolicLink() || entry.name.startsWith('..') || keep.has(entry.name)) continue;
     const target = await readlink(join(directory, entry.name));
-    if (target === join(CURRENT, entry.name)) await ignoreAbsent(unlink(join(directory, entry.name)));
+    if (target === join(CURRENT, entry.name)) await unlinkIfThere(join(directory, entry.name));
   }
 }
 
 async function staleVersions(directory: string, current: string): Promise<string[]> {
   const names = await readdir(directory);
   return names.filter((name) => VERSION.test(name) && name !== current).map((name) => join(directory, name));
-}
-
-async function ignoreAbsent(done: Promise<void>): Promise<void> {
-  try {
-    await done;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
 }

@@ -1,8 +1,9 @@
-import { lstat, mkdir, readdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { lstat, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isTemporaryOf, writeFileAtomic } from '../../../lib/atomic-file.ts';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, isKind, messageOf } from '../../../lib/errors.ts';
+import { namesIn, rmdirIfThere, unlinkIfThere } from '../../../lib/may-be-gone.ts';
 import { mountsBelow, mountsOn, type MountInfo } from '../../../linux/mountinfo.ts';
 import type { TeardownBlocker, TeardownOutcome, TreeRemover, VolumePlace } from '../plugin.ts';
 
@@ -135,20 +136,8 @@ export async function makeVolumeDirectory(place: VolumePlace, medium: string): P
 }
 
 async function forgetMeta(directory: string): Promise<void> {
-  const names = await readdir(directory).catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  });
-  for (const name of names) {
-    if (name === META_FILE || isTemporaryOf(name, META_FILE)) await ignoreAbsent(unlink(join(directory, name)));
+  for (const name of await namesIn(directory)) {
+    if (name === META_FILE || isTemporaryOf(name, META_FILE)) await unlinkIfThere(join(directory, name));
   }
-  await ignoreAbsent(rmdir(directory));
-}
-
-async function ignoreAbsent(done: Promise<void>): Promise<void> {
-  try {
-    await done;
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
-  }
+  await rmdirIfThere(directory);
 }

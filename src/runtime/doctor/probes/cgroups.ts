@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { RuntimeContext } from '../../context.ts';
 import type { Found } from '../inventory.ts';
-import { OBJECT_ID } from './names-in.ts';
+import { OBJECT_ID } from './object-id.ts';
 
 /** The groups directly below the cgroup parent that are Gantry's own. */
 const OWN = /^(daemon|monitors|probe-.*)$/;

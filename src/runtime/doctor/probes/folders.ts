@@ -1,10 +1,11 @@
 import { dirname, join } from 'node:path';
+import { namesIn } from '../../../lib/may-be-gone.ts';
 import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
 import type { RuntimeContext } from '../../context.ts';
 import { isOurNetns } from '../../sandbox/plan-sandbox.ts';
 import { attachSocketPath } from '../../task/bundle-files.ts';
 import type { Found, Kind } from '../inventory.ts';
-import { namesIn, OBJECT_ID } from './names-in.ts';
+import { OBJECT_ID } from './object-id.ts';
 
 type Places = Pick<RuntimeContext, 'paths' | 'settings'>;
 

@@ -1,11 +1,11 @@
 import { join, resolve } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
+import { namesIn } from '../../../lib/may-be-gone.ts';
 import { bridgePorts, listBridges } from '../../../linux/network-interfaces.ts';
 import { bridgeName } from '../../network/default-network.ts';
 import { describeRule, parseRule, type Iptables, type IptablesRule } from '../../network/iptables.ts';
 import { DEFAULT_DATA_DIR, reservationsIn } from '../../network/reservations.ts';
 import type { Found } from '../inventory.ts';
-import { namesIn } from './names-in.ts';
 
 /**
  * Reservations in our own folder one by one; those of others counted by network: where host-local keeps them unless told otherwise

@@ -2,7 +2,7 @@ import type { Op } from '../../../lib/abort.ts';
 import { join } from 'node:path';
 import type { RuntimePaths } from '../../store/paths.ts';
 import type { Found } from '../inventory.ts';
-import { OBJECT_ID } from './names-in.ts';
+import { OBJECT_ID } from './object-id.ts';
 
 /** What the doctor asks of the rooms that keep images and snapshots. */
 export interface StorageParts {
