@@ -6,6 +6,7 @@ import { errnoOf, internal, invalidArgument, isKind, notFound, unavailable } fro
 import type { CgroupHost } from './cgroup-host.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
 import { fromNodeError } from './errno.ts';
+import { SIGKILL } from './signals.ts';
 import { openPidfd, type Pidfd } from './pidfd.ts';
 import { describeProcesses, processIdentity } from './procfs.ts';
 import { childrenOf, deepestFirst, inheritCpuset, readCgroupFile, words, writeCgroupFile } from './cgroup-files.ts';
@@ -25,7 +26,6 @@ interface Place {
   readonly controllers: readonly string[];
 }
 
-const SIGKILL = 9;
 // A dying process leaves its cgroup a moment after it is gone from the lists.
 const RMDIR_ATTEMPTS = 10;
 const RMDIR_PAUSE_MS = 20;

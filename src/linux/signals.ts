@@ -1,6 +1,8 @@
 import { constants } from 'node:os';
 import { invalidArgument } from '../lib/errors.ts';
 
+export const { SIGKILL, SIGTERM } = constants.signals;
+
 const SIGRTMIN = 34; // glibc's and musl's first; 32 and 33 are taken by the thread library
 const SIGRTMAX = 64;
 

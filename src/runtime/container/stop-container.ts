@@ -1,6 +1,7 @@
 import type { StopContainerRequest, StopContainerResponse } from '../../cri/gen/api.ts';
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { deadlineExceeded, GantryError, isKind, messageOf } from '../../lib/errors.ts';
+import { SIGKILL } from '../../linux/signals.ts';
 import { signalName } from '../../linux/signals.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
@@ -12,7 +13,6 @@ import { mergeStop, planStop } from './stop-plan.ts';
 import { subjectOf } from './subject.ts';
 import { describeSurvivors } from './survivors.ts';
 
-const SIGKILL = 9;
 /** A step asks the kernel for one thing; only a pidfd or cgroup of a machine in trouble takes longer. */
 const STEP_TIMEOUT_MS = 10_000;
 /** So long after the deadline a caller is kept waiting for a process that SIGKILL does not end. */

@@ -1,8 +1,6 @@
 import { Signal } from '../../cri/gen/api.ts';
 import { invalidArgument } from '../../lib/errors.ts';
-import { parseSignal, signalName } from '../../linux/signals.ts';
-
-const SIGTERM = 15;
+import { parseSignal, signalName, SIGTERM } from '../../linux/signals.ts';
 
 /** CRI's names, where they differ from what everybody writes: `SIGRTMINPLUS3`, `SIGRTMAXMINUS14`, the old `SIGCLD`. */
 function numberOf(signal: Signal): number {

@@ -1,13 +1,15 @@
-import { readdir, readFile, rmdir, unlink } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { deadlineExceeded, errnoOf, failedPrecondition } from '../../lib/errors.ts';
+import { deadlineExceeded, failedPrecondition } from '../../lib/errors.ts';
+import { namesIn, rmdirIfThere, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import { isUninstalled, OciRuntime } from '../oci/oci-runtime.ts';
 import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
 import { haltMakers } from './find-makers.ts';
 import { isAlive, waitGone } from './process-end.ts';
 import type { ProcessKey } from '../../linux/procfs.ts';
+import { SIGKILL } from '../../linux/signals.ts';
 import type { TaskContext } from './task-context.ts';
 import type { Task } from './task.ts';
 
@@ -21,8 +23,6 @@ const KILL_WAIT_MS = 10_000;
 const MONITOR_WAIT_MS = 2_000;
 /** One that alone knows how its container ended says so when it has written the rest of the log, however slow that log's disk is. */
 const LAST_WORD_WAIT_MS = 60_000;
-
-const SIGKILL = 9;
 
 export interface DeleteOptions {
   /** Kill what lives of it. */
@@ -95,7 +95,7 @@ async function deleteFromRuntime(op: Op, context: TaskContext, task: TaskRemains
   }
   // A torn state file makes the runtime deny the container and keep its folder, which blocks the id for ever.
   const stateDir = join(task.runtime.root, task.id);
-  for (const entry of await entriesOf(stateDir)) await unlinkIfThere(join(stateDir, entry));
+  for (const entry of await namesIn(stateDir)) await unlinkIfThere(join(stateDir, entry));
   await rmdirIfThere(stateDir);
 }
 
@@ -156,31 +156,5 @@ async function pidInFile(path: string): Promise<number | undefined> {
     return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
   } catch {
     return undefined;
-  }
-}
-
-async function entriesOf(directory: string): Promise<string[]> {
-  try {
-    return await readdir(directory);
-  } catch (error) {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  }
-}
-
-async function unlinkIfThere(path: string): Promise<void> {
-  try {
-    await unlink(path);
-  } catch (error) {
-    const errno = errnoOf(error);
-    if (errno !== 'ENOENT' && errno !== 'ENOTDIR') throw error;
-  }
-}
-
-async function rmdirIfThere(path: string): Promise<void> {
-  try {
-    await rmdir(path);
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error;
   }
 }

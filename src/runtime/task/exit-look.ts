@@ -1,6 +1,7 @@
 import type { Timer } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { decodeWaitStatus, type WaitStatus } from '../../linux/pidfd.ts';
+import { SIGKILL } from '../../linux/signals.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
 import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 import { isAlive } from './process-end.ts';
@@ -11,8 +12,6 @@ const FILE_GRACE_MS = 2_000;
 const ASK_DISK_AFTER_MS = 1_000;
 /** So long a code above 128 waits for the pidfd to say whether it was a signal: both come from the same death. */
 const WAIT_STATUS_MS = 50;
-
-const SIGKILL = 9;
 
 /**
  * One armed task:

@@ -1,22 +1,18 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf } from '../../lib/errors.ts';
+import { namesIn } from '../../lib/may-be-gone.ts';
+import { SIGKILL } from '../../linux/signals.ts';
 import { removeExecDir } from './exec-task.ts';
 import { haltMakers } from './find-makers.ts';
 import type { TaskContext } from './task-context.ts';
-
-const SIGKILL = 9;
 
 /**
  * Ends what an earlier process of this Gantry was executing when it was killed: nobody waits for it any more, and the next
  * probe or hook would find it still there (FAILURES.md row 28). Only at start, before the first exec. Says how many there were.
  */
 export async function sweepExecs(op: Op, context: TaskContext): Promise<number> {
-  const names = await readdir(context.execDir).catch((error: unknown) => {
-    if (errnoOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+  const names = await namesIn(context.execDir);
   for (const name of names) {
     const dir = join(context.execDir, name);
     const cgroup = await cgroupOf(join(dir, 'pid'), name);
