@@ -7,6 +7,7 @@ import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
+import { Slots } from '../../lib/slots.ts';
 import type { AuthFields } from './auth/credentials.ts';
 import type { ContentSource } from './content-source.ts';
 import { digestOf } from './digest.ts';
@@ -19,7 +20,6 @@ import { IngestDirectory } from './ingest.ts';
 import { LayerFetcher } from './layer-fetcher.ts';
 import { LAYER_SCHEMA, LayerLedger } from './layer-ledger.ts';
 import type { LayerStore } from './layer-store.ts';
-import { Limiter } from './limiter.ts';
 import { hostPlatform, type Platform } from './platform.ts';
 import type { LayerProgress, OnProgress } from './progress.ts';
 import { formatReference, parseReference, repositoryName } from './reference.ts';
@@ -68,7 +68,7 @@ export class ImageStore {
   readonly #incomplete: Map<string, StoredImage>;
   readonly #pulls = new SharedWork<ImageRecord, LayerProgress>();
   /** One change of the records at a time: each is a short transaction. */
-  readonly #changes = new Limiter(1);
+  readonly #changes = new Slots(1, { what: 'changing which images there are' });
   readonly #closing = new AbortController();
 
   private constructor(
@@ -223,7 +223,7 @@ export class ImageStore {
       await this.#faults.reach('pull-image/pinned');
       await this.#fetcher.fetchAll(op, source, image.layers, onProgress);
       await this.#faults.reach('pull-image/fetched');
-      const stored = await this.#changes.run(op.signal, async () => {
+      const stored = await this.#changes.run(op, async () => {
         const made = await this.#records.put(
           image,
           names,
@@ -244,7 +244,7 @@ export class ImageStore {
   /** Gives an image that is here another name, taking it from whichever had it. Throws NotFound. */
   async tag(op: Op, refOrId: string, name: string): Promise<ImageRecord> {
     const full = formatReference(parseReference(name));
-    return await this.#changes.run(op.signal, async () => {
+    return await this.#changes.run(op, async () => {
       const image = this.#catalog.resolve(refOrId);
       if (image === undefined) throw notFound(`image ${refOrId}: there is none of that name`);
       await this.#records.setName(full, image.id);
@@ -258,7 +258,7 @@ export class ImageStore {
    * that no image has any more go too. Throws FailedPrecondition while something uses the image.
    */
   async remove(op: Op, refOrId: string): Promise<RemovedImage> {
-    const outcome = await this.#changes.run(op.signal, async (): Promise<RemovedImage> => {
+    const outcome = await this.#changes.run(op, async (): Promise<RemovedImage> => {
       const plan = this.#catalog.planRemoval(refOrId);
       if (plan.kind === 'absent') return plan;
       if (plan.kind === 'untag') {
@@ -300,7 +300,7 @@ export class ImageStore {
   async sweep(op: Op): Promise<void> {
     for (const id of [...this.#incomplete.keys()]) {
       if (this.#deps.imageUser?.(id) !== undefined) continue;
-      await this.#changes.run(op.signal, async () => {
+      await this.#changes.run(op, async () => {
         // Pulled again in the meantime: then it is whole.
         if (!this.#incomplete.has(id)) return;
         await this.#records.remove(id);

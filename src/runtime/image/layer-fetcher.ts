@@ -1,13 +1,13 @@
 import { childSignal, type Op } from '../../lib/abort.ts';
 import { canceled, GantryError, withContext } from '../../lib/errors.ts';
 import type { FaultPoints } from '../../lib/fault-points.ts';
+import { Slots } from '../../lib/slots.ts';
 import { sniffFile, type Compression } from './compression.ts';
 import type { ContentSource } from './content-source.ts';
 import { shortDigest, type Digest } from './digest.ts';
 import type { IngestDirectory } from './ingest.ts';
 import type { LayerLedger } from './layer-ledger.ts';
 import type { LayerStore } from './layer-store.ts';
-import { Limiter } from './limiter.ts';
 import { layerCompression } from './media-types.ts';
 import type { LayerProgress, OnProgress } from './progress.ts';
 import type { ImageLayer } from './resolve-image.ts';
@@ -30,7 +30,7 @@ const UNPACKS_AT_ONCE = 2;
 export class LayerFetcher {
   readonly #deps: LayerFetcherDeps;
   readonly #shared = new SharedWork<void, LayerProgress>();
-  readonly #unpacks = new Limiter(UNPACKS_AT_ONCE);
+  readonly #unpacks = new Slots(UNPACKS_AT_ONCE, { what: 'unpacking a layer' });
 
   constructor(deps: LayerFetcherDeps) {
     this.#deps = deps;
@@ -38,7 +38,7 @@ export class LayerFetcher {
 
   /** All of an image's layers, or the first failure; the others are then aborted. */
   async fetchAll(op: Op, source: ContentSource, layers: readonly ImageLayer[], onProgress: OnProgress): Promise<void> {
-    const downloads = new Limiter(DOWNLOADS_PER_PULL);
+    const downloads = new Slots(DOWNLOADS_PER_PULL, { what: 'downloading a layer of the image' });
     const unique = new Map(layers.map((layer) => [layer.blob.digest, layer]));
     using child = childSignal(op.signal);
     const inner: Op = { ...op, signal: child.signal };
@@ -59,7 +59,7 @@ export class LayerFetcher {
     op: Op,
     source: ContentSource,
     layer: ImageLayer,
-    downloads: Limiter,
+    downloads: Slots,
     onProgress: OnProgress,
   ): Promise<void> {
     const { digest, sizeBytes } = layer.blob;
@@ -91,7 +91,7 @@ export class LayerFetcher {
     op: Op,
     source: ContentSource,
     { blob, diffId }: ImageLayer,
-    downloads: Limiter,
+    downloads: Slots,
     emit: (event: LayerProgress) => void,
   ): Promise<void> {
     const { ingest, layers, ledger, faults } = this.#deps;
@@ -100,7 +100,7 @@ export class LayerFetcher {
     };
     tell('waiting', 0);
     await ingest.withFile(shortDigest(blob.digest).replace(':', '-'), async (path) => {
-      await downloads.run(op.signal, async () => {
+      await downloads.run(op, async () => {
         tell('downloading', 0);
         await source.save(op, blob, path, (bytes) => {
           tell('downloading', bytes);
@@ -108,7 +108,7 @@ export class LayerFetcher {
         });
       });
       await faults.reach('pull-image/downloaded');
-      await this.#unpacks.run(op.signal, async () => {
+      await this.#unpacks.run(op, async () => {
         tell('unpacking', 0);
         const compression = await compressionOf(path, blob.mediaType, blob.digest);
         try {

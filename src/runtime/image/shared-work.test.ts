@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Op } from '../../lib/abort.ts';
-import { canceled, kindOf } from '../../lib/errors.ts';
+import { canceled } from '../../lib/errors.ts';
 import { silentLog } from '../../lib/log.ts';
-import { Limiter } from './limiter.ts';
 import { SharedWork } from './shared-work.ts';
 
 function opOf(controller = new AbortController()): Op {
@@ -81,30 +80,5 @@ describe('SharedWork', () => {
         [true, 'rejected'],
       ],
     );
-  });
-});
-
-describe('Limiter', () => {
-  it('lets no more than its limit run, in order, and gives up on an aborted one', async () => {
-    const limiter = new Limiter(2);
-    const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<undefined>());
-    const started: number[] = [];
-    const controllers = gates.map(() => new AbortController());
-    const runs = gates.map((gate, i) =>
-      limiter.run(controllers[i]?.signal ?? opOf().signal, async () => {
-        started.push(i);
-        await gate.promise;
-      }),
-    );
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.deepEqual(started, [0, 1]);
-    controllers[2]?.abort(canceled('enough'));
-    await assert.rejects(runs[2] ?? Promise.resolve(), (error) => kindOf(error) === 'Canceled');
-    gates[0]?.resolve(undefined);
-    await runs[0];
-    await new Promise((resolve) => setImmediate(resolve));
-    assert.deepEqual(started, [0, 1, 3]);
-    for (const gate of gates) gate.resolve(undefined);
-    await Promise.all([runs[1], runs[3]]);
   });
 });

@@ -1,5 +1,6 @@
 import { withLimit, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
+import { Slots } from '../../lib/slots.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { OciState } from '../oci/spec.ts';
 import { longestStateDir } from './bundle-files.ts';
@@ -9,7 +10,6 @@ import { execInTask } from './exec-task.ts';
 import { forgetExitFile, readExitFile } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
 import { reopenLog } from './reopen-log.ts';
-import { Slots } from './slots.ts';
 import { sweepExecs } from './sweep-execs.ts';
 import { taskContext, type TaskContext, type TaskServiceDeps } from './task-context.ts';
 import type { CreateTaskRequest, ExecOutcome, ExecRequest, Task } from './task.ts';
@@ -35,7 +35,10 @@ export class TaskService {
   /** Throws InvalidArgument for a state folder whose path is too long for the monitors' sockets. */
   constructor(deps: TaskServiceDeps) {
     this.#context = taskContext(deps);
-    this.#creates = new Slots(CREATES_AT_ONCE, { clock: deps.clock, holdMs: CREATE_HOLD_MS });
+    this.#creates = new Slots(CREATES_AT_ONCE, {
+      what: 'making a task',
+      hold: { clock: deps.clock, ms: CREATE_HOLD_MS },
+    });
     const longest = longestStateDir();
     const bytes = Buffer.byteLength(deps.stateDir);
     if (bytes > longest) {

@@ -1,39 +1,39 @@
-import { raceSignal, type Op } from '../../lib/abort.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { waitingFor } from '../../lib/waits.ts';
+import { raceSignal, type Op } from './abort.ts';
+import type { Clock } from './clock.ts';
+import { waitingFor } from './waits.ts';
 
 export interface SlotsOptions {
-  readonly clock: Clock;
+  /** What those have a turn at who wait, in words: `creating a container`. */
+  readonly what: string;
   /** Whoever takes longer goes on without its slot: what hangs uses no processor, and must keep nobody else waiting. */
-  readonly holdMs: number;
+  readonly hold?: { readonly clock: Clock; readonly ms: number };
 }
 
 /** Lets a few at a time through, in the order of arrival. */
 export class Slots {
-  readonly #clock: Clock;
-  readonly #holdMs: number;
+  readonly #options: SlotsOptions;
   #free: number;
   readonly #waiting: ((turn: undefined) => void)[] = [];
 
-  constructor(count: number, { clock, holdMs }: SlotsOptions) {
+  constructor(count: number, options: SlotsOptions) {
     this.#free = count;
-    this.#clock = clock;
-    this.#holdMs = holdMs;
+    this.#options = options;
   }
 
   /** Runs `fn` when a slot is free. Rejects with the signal's reason when that fires while waiting. */
   async run<T>(op: Op, fn: () => Promise<T>): Promise<T> {
-    await waitingFor(op, 'its turn among those that are made at the same time', () => this.#take(op));
+    const { what, hold } = this.#options;
+    await waitingFor(op, `its turn at ${what}`, () => this.#take(op));
     let held = true;
     const giveBack = (): void => {
       if (held) this.#give();
       held = false;
     };
-    const timer = this.#clock.after(this.#holdMs, giveBack);
+    const timer = hold?.clock.after(hold.ms, giveBack);
     try {
       return await fn();
     } finally {
-      timer.cancel();
+      timer?.cancel();
       giveBack();
     }
   }

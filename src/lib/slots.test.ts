@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Op } from '../../lib/abort.ts';
-import { canceled } from '../../lib/errors.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { silentLog } from '../../lib/log.ts';
+import type { Op } from './abort.ts';
+import { canceled } from './errors.ts';
+import { FakeClock } from './fake-clock.ts';
+import { silentLog } from './log.ts';
 import { Slots } from './slots.ts';
 
 const op = (signal = new AbortController().signal): Op => ({ signal, log: silentLog });
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 test('never more than that many at once, in order, and a failure gives its slot back', async () => {
-  const slots = new Slots(2, { clock: new FakeClock(), holdMs: 10_000 });
+  const slots = new Slots(2, { what: 'the work' });
   let running = 0;
   let most = 0;
   const order: number[] = [];
@@ -30,7 +30,7 @@ test('never more than that many at once, in order, and a failure gives its slot 
 });
 
 test('one that gives up waiting takes no slot', async () => {
-  const slots = new Slots(1, { clock: new FakeClock(), holdMs: 10_000 });
+  const slots = new Slots(1, { what: 'the work' });
   const gate = Promise.withResolvers<undefined>();
   const first = slots.run(op(), () => gate.promise);
   const leaving = new AbortController();
@@ -46,7 +46,7 @@ test('one that gives up waiting takes no slot', async () => {
 
 test('those that hang keep their slots for a while only, and give none back twice', async () => {
   const clock = new FakeClock();
-  const slots = new Slots(2, { clock, holdMs: 10_000 });
+  const slots = new Slots(2, { what: 'the work', hold: { clock, ms: 10_000 } });
   const gate = Promise.withResolvers<undefined>();
   const hanging = [slots.run(op(), () => gate.promise), slots.run(op(), () => gate.promise)];
   let running = 0;
