@@ -1,8 +1,8 @@
-import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition } from '../lib/errors.ts';
+import { findProgram } from '../lib/find-program.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
@@ -23,7 +23,6 @@ export interface Host {
   readonly facts: HostFacts;
 }
 
-const PROGRAM_FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Below the cgroup parent, beside the pods'. */
 export const MONITOR_CGROUP = 'monitors';
 
@@ -60,17 +59,4 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock):
     seccomp: await SeccompProfiles.load(),
     facts: await gatherHostFacts(cgroupHost),
   };
-}
-
-async function findProgram(name: string): Promise<string | undefined> {
-  for (const folder of PROGRAM_FOLDERS) {
-    const path = join(folder, name);
-    try {
-      await access(path, constants.X_OK);
-      return path;
-    } catch {
-      // not there, or not to be run: the next folder may have it
-    }
-  }
-  return undefined;
 }

@@ -1,8 +1,7 @@
-import { access, constants } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { GantryError } from '../../lib/errors.ts';
 import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { findProgram, PROGRAM_FOLDERS } from '../../lib/find-program.ts';
 import { waitingFor } from '../../lib/waits.ts';
 
 export type CniCommand = 'ADD' | 'DEL';
@@ -21,20 +20,11 @@ export interface PluginCall {
 }
 
 /** Plug-ins call iptables and others, which are not in every service's PATH. */
-export const PATH_WITH_SBIN = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+export const PATH_WITH_SBIN = PROGRAM_FOLDERS.join(':');
 
 /** The program of a plug-in in the first folder that has it. Undefined when none has. */
-export async function findPlugin(binDirs: readonly string[], type: string): Promise<string | undefined> {
-  for (const directory of binDirs) {
-    const path = join(directory, type);
-    try {
-      await access(path, constants.X_OK);
-      return path;
-    } catch {
-      // next folder
-    }
-  }
-  return undefined;
+export function findPlugin(binDirs: readonly string[], type: string): Promise<string | undefined> {
+  return findProgram(type, binDirs);
 }
 
 export function pluginMissing(type: string, binDirs: readonly string[]): GantryError {

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { access, constants, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { basename, isAbsolute, join } from 'node:path';
 import { detached, withDeadline, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, messageOf } from '../../lib/errors.ts';
 import { execFile } from '../../lib/exec.ts';
+import { findProgram } from '../../lib/find-program.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
 import { ProbeBundle } from './probe-bundle.ts';
@@ -39,7 +40,6 @@ export interface ProbedRuntime {
 
 /** crun is about twice as fast, but its older releases refuse a hybrid cgroup layout (PARTS.md 2). */
 const PREFERENCE = ['crun', 'runc'];
-const SEARCH_PATH = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 
 /** One container, on a machine that has just started and is slow. */
 const PROBE_MS = 60_000;
@@ -54,7 +54,7 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
   const refused: RefusedRuntime[] = [];
   for (const candidate of choice === 'auto' ? PREFERENCE : [choice]) {
     const name = basename(candidate);
-    const path = isAbsolute(candidate) ? candidate : await findProgram(candidate, deps.searchPath ?? SEARCH_PATH);
+    const path = isAbsolute(candidate) ? candidate : await findProgram(candidate, deps.searchPath);
     if (path === undefined) {
       refused.push({ name, reason: 'not installed' });
       continue;
@@ -117,16 +117,4 @@ async function takeAway(
 async function versionOf(op: Op, path: string): Promise<string> {
   const result = await execFile(op, path, ['--version']);
   return result.stdout.split('\n', 1)[0]?.trim() ?? '';
-}
-
-async function findProgram(name: string, searchPath: readonly string[]): Promise<string | undefined> {
-  for (const folder of searchPath) {
-    const path = join(folder, name);
-    const found = await access(path, constants.X_OK).then(
-      () => true,
-      () => false,
-    );
-    if (found) return path;
-  }
-  return undefined;
 }
