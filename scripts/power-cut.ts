@@ -12,6 +12,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
+import { uptime } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { cutAgainAndAgain } from '../test/power-cut/cuts.ts';
@@ -58,6 +59,7 @@ const root = await TempRoot.at({
 });
 const record = new Record(join(root.dir, 'record'));
 const earlier = await record.read();
+await record.add({ kind: 'boot', atMs: Date.now() - uptime() * 1_000 });
 const began = performance.now();
 const after = (): string => `${((performance.now() - began) / 1_000).toFixed(0)} s`;
 const daemon = await Gantryd.make({ root });
@@ -66,7 +68,7 @@ if (earlier.length > 0) {
   // The agent would go on at once: first what the runtime says alone.
   const alone = await Gantryd.make({ root, flags: ['--runtime-only'] });
   await alone.start({ agent: false });
-  await lookAtRuntime(alone, seen);
+  await lookAtRuntime(alone, record, seen);
   await alone.end('SIGTERM');
   console.log(`looked at the runtime after ${after()}`);
 }

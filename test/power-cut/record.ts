@@ -2,6 +2,8 @@ import { open, readFile } from 'node:fs/promises';
 
 /** What was acknowledged to a client, and so has to be true after a power cut, too. */
 export type Acknowledged =
+  /** When the machine came up, in milliseconds since the epoch. */
+  | { readonly kind: 'boot'; readonly atMs: number }
   /** A pod that ends by itself with `code`, or is ended. */
   | { readonly kind: 'created'; readonly pod: string; readonly uid: string; readonly code: number }
   /** Its end was seen in its status. */
