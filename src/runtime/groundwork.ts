@@ -1,5 +1,4 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { JournalReader, JournalWriter } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
@@ -61,7 +60,7 @@ async function makeFolders({ root, state, netnsDir }: RuntimeSettings, paths: Ru
   for (const path of [root, state, paths.sandboxes, paths.containers]) {
     await mkdir(path, { recursive: true, mode: 0o711 });
   }
-  for (const path of [paths.exits.written, paths.exits.kept, join(state, 'socks'), join(state, 'exec')]) {
+  for (const path of [paths.exits.written, paths.exits.kept, paths.sockets, paths.execs]) {
     await mkdir(path, { recursive: true, mode: 0o700 });
   }
   await prepareInfraRootfs(paths.infraRootfs);

@@ -9,6 +9,7 @@ import { gatherHostFacts } from './oci/host-facts.ts';
 import { probeOciRuntime, type ProbedRuntime } from './oci/probe.ts';
 import { SeccompProfiles } from './oci/seccomp.ts';
 import type { RuntimeSettings } from './settings.ts';
+import { RuntimePaths } from './store/paths.ts';
 
 /** What this host has for us. */
 export interface Host {
@@ -46,7 +47,7 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock):
     clock,
     cgroupHost,
     cgroupParent: settings.cgroupParent,
-    stateDir: settings.state,
+    paths: new RuntimePaths(settings.root, settings.state),
     removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
   });
   return {

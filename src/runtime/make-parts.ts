@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Ledger } from '../lib/ledger.ts';
 import { HostFiles } from '../linux/host-files.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
@@ -54,7 +53,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
 }
 
 function makeTasks(
-  { settings, paths, clock, log, faults }: Groundwork,
+  { paths, clock, log, faults }: Groundwork,
   { cgroups, probed, conmon, monitorCgroup, cp }: Host,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
   const pidfds = new PidfdWatcher({ clock, log });
@@ -69,7 +68,7 @@ function makeTasks(
     monitorCgroup,
     cp,
     exits: paths.exits,
-    stateDir: settings.state,
+    paths,
   });
   const exitSources = {
     processes,
@@ -79,7 +78,7 @@ function makeTasks(
   return { pidfds, tasks, exitSources };
 }
 
-function makeNetworks({ settings, clock, log, faults, journal }: Groundwork, ledger: Ledger): PodNetwork {
+function makeNetworks({ settings, paths, clock, log, faults, journal }: Groundwork, ledger: Ledger): PodNetwork {
   return new PodNetwork({
     clock,
     log,
@@ -88,7 +87,7 @@ function makeNetworks({ settings, clock, log, faults, journal }: Groundwork, led
     instance: settings.instance,
     confDir: settings.cniConfDir,
     binDirs: settings.cniBinDirs,
-    ipamDir: join(settings.root, 'cni', 'ipam'),
+    ipamDir: paths.ipam,
     defaultNetwork: settings.defaultNetwork,
     onDoneWithout: (subject, why) => {
       const message = `CNI DEL is done without, as nothing is held any more: ${why}`;

@@ -59,12 +59,12 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
 }
 
 async function openLayers(
-  { settings, clock, log, journal, faults, background }: Groundwork,
+  { paths, clock, log, journal, faults, background }: Groundwork,
   { mounts, remover }: KernelCalls,
   { thread, createThread }: { readonly thread: SnapshotThread; readonly createThread: SnapshotThread },
   { sandboxes, containers }: Records,
 ): Promise<Pick<Storage, 'layers' | 'snapshots'>> {
-  const layerDeps = { root: settings.root, thread, remover, clock, log, faults };
+  const layerDeps = { paths, thread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
   await faults.reach('recovery/layers-opened');
   const snapshots = await Snapshots.open({
@@ -87,7 +87,7 @@ async function openLayers(
 }
 
 async function openImages(
-  { settings, clock, log, faults, room, journal }: Groundwork,
+  { settings, paths, clock, log, faults, room, journal }: Groundwork,
   { credentialFiles, env }: RuntimeDeps,
   { db, layers, containers }: { db: OpenedDatabases['durable']; layers: LayerDirectory; containers: ContainerStore },
 ): Promise<ImageStore> {
@@ -98,7 +98,7 @@ async function openImages(
     log,
     faults,
     room,
-    root: settings.root,
+    paths,
     registry: { configDir: settings.registryConfigDir, credentialFiles, env },
     journal,
     imageUser: (imageId) => {

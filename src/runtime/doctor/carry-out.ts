@@ -151,9 +151,8 @@ const ORPHANS: ReadonlyMap<Kind, Exclude<Orphan['kind'], 'ledger'>> = new Map([
 async function endTask(op: Op, { rt, ociRuntime }: CarryOutDeps, found: Found): Promise<void> {
   const [id = basename(found.key)] = found.ids ?? [];
   const { paths } = rt;
-  // `oci-crun/<id>`: the folder tells which program's state it is.
-  const name = found.kind === 'oci-state' ? basename(dirname(found.key)).slice('oci-'.length) : ociRuntime.name;
-  const runtime = name === ociRuntime.name ? ociRuntime : { name, path: name, root: join(paths.state, `oci-${name}`) };
+  const name = paths.ociRuntimeOf(dirname(found.key)) ?? ociRuntime.name;
+  const runtime = name === ociRuntime.name ? ociRuntime : { name, path: name, root: paths.ociState(name) };
   const bundleDir = found.kind === 'monitor' ? found.key : paths.container(id).bundle;
   // Its cgroup is a finding of its own; here none is named, so none is touched.
   const cgroupPath = join(rt.settings.cgroupParent, `gone-${id}`);

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Diagnosis, Examination, Examiner } from '../../lib/doctor.ts';
 import { messageOf } from '../../lib/errors.ts';
@@ -79,7 +78,7 @@ function probes(op: Op, { rt, iptables, storage }: CarryOutDeps, { known, owned 
       kinds: ['cni'],
       look: async () => {
         const dirs = [...(await dataDirsIn(rt.settings.cniConfDir)), ...dataDirsHeld(rt)];
-        return await findAddresses(join(rt.paths.root, 'cni', 'ipam'), dirs, (id) => known.has(id));
+        return await findAddresses(rt.paths.ipam, dirs, (id) => known.has(id));
       },
     },
     { what: 'bridges', kinds: ['cni-bridge'], look: () => findBridges(instance) },

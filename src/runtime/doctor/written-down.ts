@@ -96,7 +96,7 @@ function ofContainerRecord(rt: WrittenDownDeps, id: string): Owned[] {
 }
 
 function socketOf(rt: WrittenDownDeps, id: string, owner: string): Owned {
-  return { kind: 'socket', key: dirname(attachSocketPath(join(rt.paths.state, 'socks'), id)), owner };
+  return { kind: 'socket', key: dirname(attachSocketPath(rt.paths.sockets, id)), owner };
 }
 
 function ofLedger(rt: WrittenDownDeps, owner: string): Owned[] {
@@ -157,5 +157,5 @@ function isAtRest(rt: WrittenDownDeps, id: string): boolean {
 function addressFiles({ paths }: WrittenDownDeps, plain: PlainPlan): string[] {
   const { network, result, host } = readPlan(plain);
   if (host === undefined || result === undefined) return [];
-  return addressesOf(result).map((address) => join(paths.root, 'cni', 'ipam', network.name, address));
+  return addressesOf(result).map((address) => join(paths.ipam, network.name, address));
 }

@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { JournalWriter } from '../../journal/journal.ts';
 import { childSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -8,6 +7,7 @@ import type { Log } from '../../lib/log.ts';
 import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
 import type { Database } from '../../lib/store/store-thread.ts';
 import { Slots } from '../../lib/slots.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import type { AuthFields } from './auth/credentials.ts';
 import type { ContentSource } from './content-source.ts';
 import { digestOf } from './digest.ts';
@@ -36,8 +36,7 @@ export interface ImageStoreDeps {
   readonly layers: LayerStore;
   readonly clock: Clock;
   readonly log: Log;
-  /** The daemon's data directory: temporary files go to `image/ingest` below it. */
-  readonly root: string;
+  readonly paths: Pick<RuntimePaths, 'root' | 'ingest'>;
   readonly registry: RegistryAccess;
   readonly platform?: Platform;
   /** References of images that are never garbage. */
@@ -97,7 +96,7 @@ export class ImageStore {
   /** Loads what there is and removes nothing: call {@link sweep} once the containers are known. */
   static async open(deps: ImageStoreDeps): Promise<ImageStore> {
     const ledger = await LayerLedger.open(deps.db, deps.layers, deps.faults);
-    const ingest = await IngestDirectory.open(join(deps.root, 'image', 'ingest'), deps.log);
+    const ingest = await IngestDirectory.open(deps.paths.ingest, deps.log);
     const loaded = await new ImageRecords(deps.db).load(deps.log);
     return new ImageStore(deps, ledger, ingest, loaded);
   }
@@ -341,7 +340,7 @@ export class ImageStore {
   fsInfo(): ImageFsInfo {
     const { sizeBytes, inodes } = this.#ledger.totals();
     return {
-      mountpoint: this.#deps.root,
+      mountpoint: this.#deps.paths.root,
       usedBytes: sizeBytes,
       inodesUsed: inodes,
       takenAtWallMs: this.#deps.clock.wallMs(),

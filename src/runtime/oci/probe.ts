@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import { basename, isAbsolute, join } from 'node:path';
+import { basename, isAbsolute } from 'node:path';
 import { detached, withDeadline, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, messageOf } from '../../lib/errors.ts';
 import { execFile } from '../../lib/exec.ts';
 import { findProgram } from '../../lib/find-program.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import { OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
 import { ProbeBundle } from './probe-bundle.ts';
 import { runtimeWords } from './runtime-error.ts';
@@ -16,8 +17,7 @@ export interface ProbeDeps {
   readonly cgroupHost: CgroupHost;
   /** Below which the probe's cgroup is made; it is gone afterwards. */
   readonly cgroupParent: string;
-  /** Volatile folder of this Gantry: the runtime's own state is kept in `<stateDir>/oci-<name>`. */
-  readonly stateDir: string;
+  readonly paths: Pick<RuntimePaths, 'ociState' | 'probeBundle'>;
   readonly removeCgroup: (op: Op, path: string) => Promise<void>;
   /** Default: the usual ones. */
   readonly searchPath?: readonly string[];
@@ -59,7 +59,7 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
       refused.push({ name, reason: 'not installed' });
       continue;
     }
-    const runtime: OciRuntimeLocation = { name, path, root: join(deps.stateDir, `oci-${name}`) };
+    const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
     const reason = await tryRuntime(op, runtime, deps);
     if (reason === undefined) return { runtime, version: await versionOf(op, path), refused };
     refused.push({ name, path, reason });
@@ -72,7 +72,7 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
 async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps): Promise<string | undefined> {
   // Always the same: a daemon that was killed in its probe has left this one, and its next probe takes it away.
   const id = `probe-${location.name}`;
-  const bundle = new ProbeBundle(join(deps.stateDir, id));
+  const bundle = new ProbeBundle(deps.paths.probeBundle(location.name));
   const cgroupPath = `${deps.cgroupParent}/${id}`;
   try {
     await mkdir(location.root, { recursive: true, mode: 0o700 });

@@ -7,6 +7,7 @@ import { invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { fromNodeError } from '../../linux/errno.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import { FILES_NAME, readMarker, type LayerMarker } from './layer-marker.ts';
 import { removeTree, type TreeRemover } from './tree-remover.ts';
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack/unpack-limits.ts';
@@ -15,8 +16,7 @@ import type { LayerJob } from './worker/protocol.ts';
 import type { SnapshotThread } from './worker/snapshot-thread.ts';
 
 export interface LayerDirectoryDeps {
-  /** Gantry's data directory; layers live in `<root>/layers`. */
-  readonly root: string;
+  readonly paths: Pick<RuntimePaths, 'layers'>;
   readonly thread: SnapshotThread;
   readonly remover: TreeRemover;
   readonly clock: Clock;
@@ -78,7 +78,7 @@ export class LayerDirectory {
 
   private constructor(deps: LayerDirectoryDeps) {
     this.#deps = deps;
-    this.#directory = join(deps.root, 'layers');
+    this.#directory = deps.paths.layers;
     this.#limits = deps.limits ?? DEFAULT_UNPACK_LIMITS;
     this.#faults = deps.faults ?? NO_FAULTS;
   }

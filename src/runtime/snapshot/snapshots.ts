@@ -18,6 +18,7 @@ import { fromNodeError } from '../../linux/errno.ts';
 import { readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
 import type { OverlayRequest, UnmountOutcome } from '../../linux/mounts.ts';
 import { bootId } from '../../linux/procfs.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import type { LayerDirectory } from './layer-directory.ts';
 import { lowerStack, type LowerStack } from './lower-stack.ts';
 import { readRecord, RECORD_NAME, type SnapshotRecord } from './snapshot-record.ts';
@@ -33,8 +34,7 @@ export interface SnapshotMounts {
 }
 
 export interface SnapshotsDeps {
-  /** Gantry's data directory; snapshots live in `<root>/snapshots`. */
-  readonly root: string;
+  readonly paths: Pick<RuntimePaths, 'snapshots'>;
   readonly layers: LayerDirectory;
   readonly mounts: SnapshotMounts;
   readonly remover: TreeRemover;
@@ -78,7 +78,7 @@ export class Snapshots {
 
   private constructor(deps: SnapshotsDeps) {
     this.#deps = deps;
-    this.#directory = join(deps.root, 'snapshots');
+    this.#directory = deps.paths.snapshots;
     this.#volatile = deps.volatile ?? true;
     this.#faults = deps.faults ?? NO_FAULTS;
   }

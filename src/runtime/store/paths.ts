@@ -1,4 +1,6 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
+
+const OCI_STATE = 'oci-';
 
 /** Where the runtime keeps what. `root` survives a reboot, `state` does not. */
 export class RuntimePaths {
@@ -23,8 +25,23 @@ export class RuntimePaths {
     return { written: join(this.state, 'exits'), kept: join(this.root, 'exits') };
   }
 
+  /** Of image layers, unpacked. */
+  get layers(): string {
+    return join(this.root, 'layers');
+  }
+
   get snapshots(): string {
     return join(this.root, 'snapshots');
+  }
+
+  /** What pulls download, until it is unpacked. */
+  get ingest(): string {
+    return join(this.root, 'image', 'ingest');
+  }
+
+  /** The default network's addresses: a folder for each network, in it a file for each address that is given out. */
+  get ipam(): string {
+    return join(this.root, 'cni', 'ipam');
   }
 
   get sandboxes(): string {
@@ -33,6 +50,32 @@ export class RuntimePaths {
 
   get containers(): string {
     return join(this.state, 'containers');
+  }
+
+  /** Of conmon's links to attach sockets. */
+  get sockets(): string {
+    return join(this.state, 'socks');
+  }
+
+  /** Of a folder for each command that is executed at the moment. */
+  get execs(): string {
+    return join(this.state, 'exec');
+  }
+
+  /** Where an OCI runtime of that name keeps its containers' state. */
+  ociState(runtime: string): string {
+    return join(this.state, `${OCI_STATE}${runtime}`);
+  }
+
+  /** The name of the OCI runtime whose state folder that is; undefined for any other path. */
+  ociRuntimeOf(path: string): string | undefined {
+    const name = basename(path).slice(OCI_STATE.length);
+    return name !== '' && path === this.ociState(name) ? name : undefined;
+  }
+
+  /** Bundle of the container by which an OCI runtime of that name is tried. */
+  probeBundle(runtime: string): string {
+    return join(this.state, `probe-${runtime}`);
   }
 
   /** Empty: one serves every pod's infra process. */

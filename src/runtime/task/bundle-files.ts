@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { RuntimePaths } from '../store/paths.ts';
 
 /** What lies in a container's bundle folder beside its root file system. All of it is made by conmon or for it. */
 export interface BundleFiles {
@@ -48,14 +49,12 @@ export function socketName(id: string): string {
   return id.slice(0, SOCKET_NAME_LENGTH);
 }
 
-export const SOCKETS_FOLDER = 'socks';
-
 export function attachSocketPath(socketsDir: string, id: string): string {
   return join(socketsDir, socketName(id), 'attach');
 }
 
 /** How many bytes the path of a state folder may have, so that every attach socket below it fits into an address. */
 export function longestStateDir(): number {
-  const below = join('/', SOCKETS_FOLDER, 'x'.repeat(SOCKET_NAME_LENGTH), 'attach');
+  const below = attachSocketPath(new RuntimePaths('/', '/').sockets, 'x'.repeat(SOCKET_NAME_LENGTH));
   return LONGEST_SOCKET_PATH - Buffer.byteLength(below);
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { attachSocketPath, longestStateDir, SOCKETS_FOLDER } from './bundle-files.ts';
+import { RuntimePaths } from '../store/paths.ts';
+import { attachSocketPath, longestStateDir } from './bundle-files.ts';
 import { CappedOutput } from './capped-output.ts';
 import { parseSyncMessage } from './conmon.ts';
 
@@ -12,7 +13,10 @@ test('sync messages', () => {
 
 test('a long id still fits into a socket address', () => {
   assert.equal(attachSocketPath('/run/gantry/socks', 'f'.repeat(64)).length, 17 + 1 + 32 + 7);
-  const socket = attachSocketPath(`/${'x'.repeat(longestStateDir() - 1)}/${SOCKETS_FOLDER}`, 'f'.repeat(64));
+  const socket = attachSocketPath(
+    new RuntimePaths('/', `/${'x'.repeat(longestStateDir() - 1)}`).sockets,
+    'f'.repeat(64),
+  );
   assert.equal(Buffer.byteLength(socket), 107);
 });
 

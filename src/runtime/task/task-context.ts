@@ -1,8 +1,7 @@
-import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
-import { SOCKETS_FOLDER } from './bundle-files.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import type { ExitFolders } from './exit-file.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { TaskCgroups } from './task-cgroups.ts';
@@ -20,8 +19,8 @@ export interface TaskServiceDeps {
   /** Cgroup leaf that the monitors are put in before they start anything; absent: they stay in the daemon's. */
   readonly monitorCgroup?: string;
   readonly exits: ExitFolders;
-  /** Volatile, and no longer than {@link longestStateDir} (the attach sockets' paths must fit an address); `socks/` and `exec/` are made in it. */
-  readonly stateDir: string;
+  /** `state` is no longer than {@link longestStateDir}: the attach sockets' paths must fit an address. */
+  readonly paths: Pick<RuntimePaths, 'state' | 'sockets' | 'execs'>;
   readonly faults?: FaultPoints;
 }
 
@@ -34,8 +33,8 @@ export interface TaskContext extends TaskServiceDeps {
 export function taskContext(deps: TaskServiceDeps): TaskContext {
   return {
     ...deps,
-    socketsDir: join(deps.stateDir, SOCKETS_FOLDER),
-    execDir: join(deps.stateDir, 'exec'),
+    socketsDir: deps.paths.sockets,
+    execDir: deps.paths.execs,
     faults: deps.faults ?? NO_FAULTS,
   };
 }

@@ -40,10 +40,10 @@ export class TaskService {
       hold: { clock: deps.clock, ms: CREATE_HOLD_MS },
     });
     const longest = longestStateDir();
-    const bytes = Buffer.byteLength(deps.stateDir);
+    const bytes = Buffer.byteLength(deps.paths.state);
     if (bytes > longest) {
       throw invalidArgument(
-        `--state ${deps.stateDir}: ${bytes} bytes are too long for the sockets below it, at most ${longest} fit`,
+        `--state ${deps.paths.state}: ${bytes} bytes are too long for the sockets below it, at most ${longest} fit`,
       );
     }
   }

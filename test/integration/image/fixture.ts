@@ -8,6 +8,7 @@ import type { Log } from '../../../src/lib/log.ts';
 import { StoreThread, type Database } from '../../../src/lib/store/store-thread.ts';
 import { FakeLayerStore } from '../../../src/runtime/image/fake-layer-store.ts';
 import { IMAGE_SCHEMA, ImageStore, type ImageStoreDeps } from '../../../src/runtime/image/image-store.ts';
+import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 
 /** Fast, because nothing here needs to be spared. */
 const RETRY = { attempts: 4, backoff: { initialMs: 1, maxMs: 4 }, longestWaitMs: 20 };
@@ -47,7 +48,7 @@ export class Fixture implements AsyncDisposable {
       layers: this.layers,
       clock: systemClock,
       log: this.op.log,
-      root: this.dir,
+      paths: new RuntimePaths(this.dir, this.dir),
       registry: this.registryAccess(),
       ...options,
     });

@@ -23,6 +23,7 @@ import { LayerDirectory, type LayerResult } from '../../../src/runtime/snapshot/
 import { Snapshots } from '../../../src/runtime/snapshot/snapshots.ts';
 import type { UnpackLimits } from '../../../src/runtime/snapshot/unpack/unpack-limits.ts';
 import { SnapshotThread } from '../../../src/runtime/snapshot/worker/snapshot-thread.ts';
+import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { archive, diffIdOf, type Member } from './archive.ts';
 
 export const needsRoot = { skip: process.getuid?.() !== 0 && 'needs root' };
@@ -63,7 +64,8 @@ export async function openRoom(t: TestContext, options: RoomOptions = {}): Promi
   const outside = join(base, 'outside');
   makeSentinel(outside);
   const before = describeTree(outside);
-  const deps = { root, clock: systemClock, log: silentLog, limits: options.limits, durable: options.durable ?? false };
+  const paths = new RuntimePaths(root, base);
+  const deps = { paths, clock: systemClock, log: silentLog, limits: options.limits, durable: options.durable ?? false };
   const thread = new SnapshotThread(deps);
   const createThread = new SnapshotThread(deps);
   const remover = new SafeRemove(deps);

@@ -5,6 +5,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
 import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
+import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { linuxProcessTable } from '../../../src/runtime/task/process-table.ts';
 import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
 import { TaskService } from '../../../src/runtime/task/task-service.ts';
@@ -25,7 +26,7 @@ const service = new TaskService({
   conmon: '/usr/bin/conmon',
   cp: '/bin/cp',
   exits: { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') },
-  stateDir: dir,
+  paths: new RuntimePaths(dir, dir),
 });
 const task = await service.create(op, request);
 await service.start(op, task);

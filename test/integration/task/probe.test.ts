@@ -7,6 +7,7 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { probeOciRuntime, type ProbeDeps } from '../../../src/runtime/oci/probe.ts';
+import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { needsRoot, op } from './task-fixture.ts';
 
 async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Promise<void> {
@@ -22,7 +23,7 @@ async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Pr
         clock: systemClock,
         cgroupHost,
         cgroupParent,
-        stateDir: dir,
+        paths: new RuntimePaths(dir, dir),
         removeCgroup: (o, path) => cgroups.remove(o, path),
       },
       dir,

@@ -12,6 +12,7 @@ import { buildContainerSpec } from '../../../src/runtime/oci/build-container-spe
 import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/container-spec-input.ts';
 import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
 import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
+import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
 import type { ExitFolders } from '../../../src/runtime/task/exit-file.ts';
 import { exitFolder } from '../../../src/runtime/task/exit-folder.ts';
@@ -100,7 +101,7 @@ export class TaskFixture implements AsyncDisposable {
       monitorCgroup: `${this.cgroup}/monitors`,
       cp: '/bin/cp',
       exits: this.exitFolders,
-      stateDir: this.dir,
+      paths: new RuntimePaths(this.dir, this.dir),
     });
   }
 

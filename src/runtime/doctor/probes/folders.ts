@@ -3,6 +3,7 @@ import { namesIn } from '../../../lib/may-be-gone.ts';
 import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
 import type { RuntimeContext } from '../../context.ts';
 import { isOurNetns } from '../../sandbox/plan-sandbox.ts';
+import type { RuntimePaths } from '../../store/paths.ts';
 import { attachSocketPath } from '../../task/bundle-files.ts';
 import type { Found, Kind } from '../inventory.ts';
 import { OBJECT_ID } from './object-id.ts';
@@ -22,17 +23,17 @@ export async function findFolders({ paths }: Pick<RuntimeContext, 'paths'>): Pro
   await add('exit-file', paths.exits.written);
   await add('exit-file', paths.exits.kept);
   for (const name of await namesIn(paths.state)) {
-    if (name.startsWith('oci-')) await add('oci-state', join(paths.state, name));
+    const path = join(paths.state, name);
+    if (paths.ociRuntimeOf(path) !== undefined) await add('oci-state', path);
   }
-  found.push(...(await findSockets(paths.state)));
+  found.push(...(await findSockets(paths)));
   return found;
 }
 
 /** conmon's links, named by the first half of an id; those of running execs have a folder beside. */
-async function findSockets(state: string): Promise<Found[]> {
-  const sockets = join(state, 'socks');
+async function findSockets({ sockets, execs }: RuntimePaths): Promise<Found[]> {
   const names = await namesIn(sockets);
-  const ofExecs = new Set((await namesIn(join(state, 'exec'))).map((id) => dirname(attachSocketPath(sockets, id))));
+  const ofExecs = new Set((await namesIn(execs)).map((id) => dirname(attachSocketPath(sockets, id))));
   return names
     .map((name) => join(sockets, name))
     .filter((path) => !ofExecs.has(path))
