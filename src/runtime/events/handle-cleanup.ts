@@ -1,5 +1,6 @@
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { isKind, messageOf } from '../../lib/errors.ts';
+import { untilEnded } from '../../lib/single-flight.ts';
 import { cleanUpContainer } from '../container/clean-up-container.ts';
 import { removeContainerById } from '../container/remove-container.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
@@ -11,7 +12,6 @@ import { removeSandbox } from '../sandbox/remove-sandbox.ts';
 import { stopSandbox } from '../sandbox/stop-sandbox.ts';
 import { rollBackSandbox } from '../sandbox/undo-run.ts';
 import { cleanupName, type CleanupEvent } from './cleanup-event.ts';
-import { untilEnded } from './single-flight.ts';
 
 const STEP_TIMEOUT_MS = 120_000;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { backoffDelayMs, CLEANUP_BACKOFF } from './backoff.ts';
+import { FakeClock } from './fake-clock.ts';
+import { silentLog } from './log.ts';
 import fc from 'fast-check';
-import { backoffDelayMs, CLEANUP_BACKOFF } from '../../lib/backoff.ts';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { silentLog } from '../../lib/log.ts';
 import { RetryQueue } from './retry-queue.ts';
 
 const SETTINGS = { log: silentLog, policy: CLEANUP_BACKOFF, attemptTimeoutMs: 10_000, nameOf: String };

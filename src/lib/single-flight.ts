@@ -1,4 +1,4 @@
-import type { Op } from '../../lib/abort.ts';
+import type { Op } from './abort.ts';
 
 /** Is told of the work that a run waits for, which may go on when the run has given up waiting. */
 export type GoesOn<T = void> = (work: Promise<T>) => void;

@@ -1,8 +1,8 @@
-import { withDeadline, type Op } from '../../lib/abort.ts';
-import { backoffDelayMs, type BackoffPolicy } from '../../lib/backoff.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
-import type { Log } from '../../lib/log.ts';
+import { withDeadline, type Op } from './abort.ts';
+import { backoffDelayMs, type BackoffPolicy } from './backoff.ts';
+import type { Clock, Timer } from './clock.ts';
+import { messageOf } from './errors.ts';
+import type { Log } from './log.ts';
 
 /** What is in back-off for one id, for `explain` and health. */
 export interface RetryView {
