@@ -1,9 +1,9 @@
+import { recordStep } from '../../journal/record-step.ts';
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import { untilEnded } from '../../lib/single-flight.ts';
 import type { RuntimeContext } from '../context.ts';
 import { correctExit } from '../events/record-exit.ts';
-import { recordStep } from '../events/record-step.ts';
 import { containerOwner } from '../store/owners.ts';
 import { combineExit, isKernelsWord } from '../task/exit-status.ts';
 import { isExitUnknown } from './state.ts';

@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { ContainerConfig, type CreateContainerRequest, type CreateContainerResponse } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import { newContainerId } from '../../lib/ids.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
-import { recordStep } from '../events/record-step.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';

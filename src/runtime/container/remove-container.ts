@@ -1,9 +1,9 @@
 import type { RemoveContainerRequest, RemoveContainerResponse } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import { untilEnded, type GoesOn } from '../../lib/single-flight.ts';
 import type { RuntimeContext } from '../context.ts';
-import { recordStep } from '../events/record-step.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { containerOwner } from '../store/owners.ts';
 import { releaseAfterExit } from './clean-up-container.ts';

@@ -1,5 +1,6 @@
 import { dirname } from 'node:path';
 import type { StartContainerRequest, StartContainerResponse } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { detached, raceSignal, withDeadline, withLimit, type Op } from '../../lib/abort.ts';
 import {
   failedPrecondition,
@@ -13,7 +14,6 @@ import {
 } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
-import { recordStep } from '../events/record-step.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerMeta } from '../store/container-record.ts';

@@ -1,8 +1,8 @@
+import { recordStep } from '../../journal/record-step.ts';
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { isKind, joinErrors, messageOf } from '../../lib/errors.ts';
 import { durably } from '../container/durably.ts';
 import type { RuntimeContext } from '../context.ts';
-import { recordStep } from '../events/record-step.ts';
 import { deferredNetworkOwner, sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject, type SandboxRecord } from '../store/sandbox-record.ts';
 import { transition } from './state.ts';

@@ -1,4 +1,5 @@
 import type { RemovePodSandboxRequest, RemovePodSandboxResponse } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { joinErrors } from '../../lib/errors.ts';
 import { settleAll } from '../../lib/settle-all.ts';
@@ -6,7 +7,6 @@ import { untilEnded, type GoesOn } from '../../lib/single-flight.ts';
 import { durably } from '../container/durably.ts';
 import { removeContainerById } from '../container/remove-container.ts';
 import type { RuntimeContext } from '../context.ts';
-import { recordStep } from '../events/record-step.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { transition } from './state.ts';

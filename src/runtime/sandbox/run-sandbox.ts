@@ -7,6 +7,7 @@ import {
   type RunPodSandboxRequest,
   type RunPodSandboxResponse,
 } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { newSandboxId } from '../../lib/ids.ts';
@@ -15,7 +16,6 @@ import { demandRoom } from '../../lib/store/disk-room.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
-import { recordStep } from '../events/record-step.ts';
 import type { NetworkRequest, PodLimits } from '../parts.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';

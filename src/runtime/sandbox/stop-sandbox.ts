@@ -1,11 +1,11 @@
 import type { StopPodSandboxRequest, StopPodSandboxResponse } from '../../cri/gen/api.ts';
+import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import { untilEnded, type GoesOn } from '../../lib/single-flight.ts';
 import { durably } from '../container/durably.ts';
 import { endContainer } from '../container/stop-container.ts';
 import type { RuntimeContext } from '../context.ts';
-import { recordStep } from '../events/record-step.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { releaseSandbox } from './release-sandbox.ts';

@@ -1,6 +1,6 @@
-import type { JournalSubject, JournalWriter } from '../../journal/journal.ts';
-import type { Clock } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { messageOf } from '../lib/errors.ts';
+import type { JournalSubject, JournalWriter } from './journal.ts';
 
 export interface StepWords {
   /** `sandbox.network`, `container.start` … */
