@@ -6,11 +6,11 @@ import {
   type ContainerUser as CriUser,
   type ImageSpec,
 } from '../../cri/gen/api.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
-import { toNanoseconds } from '../store/wall-time.ts';
 import { shownExit, shownReason } from './exit-reason.ts';
 import { taskOf, type ContainerStatus } from './state.ts';
 import { criSignal } from './stop-signal.ts';

@@ -1,9 +1,9 @@
 import type { Container, ListContainersRequest, ListContainersResponse } from '../../cri/gen/api.ts';
+import { matchesLabels } from '../../cri/label-selector.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
-import { matchesLabels } from '../store/label-selector.ts';
-import { toNanoseconds } from '../store/wall-time.ts';
 import { criState, shownImage } from './container-status.ts';
 
 /** From memory: never waits for a lane or for the world. A container that is still being made is not there yet. */

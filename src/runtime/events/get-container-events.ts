@@ -1,10 +1,10 @@
 import { ContainerEventType, type ContainerEventResponse } from '../../cri/gen/api.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { dataLoss } from '../../lib/errors.ts';
 import { shownStatus as shownContainer } from '../container/container-status.ts';
 import type { RuntimeContext } from '../context.ts';
 import { shownStatus as shownSandbox } from '../sandbox/sandbox-status.ts';
-import { toNanoseconds } from '../store/wall-time.ts';
 import type { ContainerEvent } from './container-events.ts';
 import type { News } from './event-log.ts';
 import type { LifeEvent } from './life-events.ts';

@@ -1,9 +1,9 @@
 import type { ListPodSandboxRequest, ListPodSandboxResponse, PodSandbox } from '../../cri/gen/api.ts';
+import { matchesLabels } from '../../cri/label-selector.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
-import { matchesLabels } from '../store/label-selector.ts';
-import { toNanoseconds } from '../store/wall-time.ts';
 import { criState } from './sandbox-status.ts';
 
 /** From memory: never waits for a lane or for the world. A sandbox that is still being made is not there yet. */

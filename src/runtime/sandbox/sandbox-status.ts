@@ -6,12 +6,12 @@ import {
   type PodSandboxStatusRequest,
   type PodSandboxStatusResponse,
 } from '../../cri/gen/api.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
 import { shownStatus as shownContainer } from '../container/container-status.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containersOf } from '../events/container-events.ts';
-import { toNanoseconds } from '../store/wall-time.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
 import { isReady } from './state.ts';
 
