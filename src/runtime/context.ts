@@ -11,6 +11,7 @@ import type { RuntimeSettings } from './settings.ts';
 import type { CleanupEvent } from './events/cleanup-event.ts';
 import type { ContainerEvents } from './events/container-events.ts';
 import type { ExitMonitors } from './events/exit-monitors.ts';
+import type { NameReservations } from './names/name-reservations.ts';
 import type { SingleFlight } from '../lib/single-flight.ts';
 import type { StopDriver } from './container/stop-driver.ts';
 import type { ToldStarts } from './container/told-starts.ts';
@@ -27,7 +28,6 @@ import type {
   TreeRemover,
 } from './parts.ts';
 import type { ContainerStore } from './store/container-record.ts';
-import type { NameReservations } from './store/name-reservations.ts';
 import type { RuntimePaths } from './store/paths.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
 import type { Tasks } from './task/task-service.ts';

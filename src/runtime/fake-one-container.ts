@@ -14,9 +14,9 @@ import { newContainerStatus, transition, type ContainerEvent, type ContainerStat
 import { StopDriver } from './container/stop-driver.ts';
 import type { RuntimeContext } from './context.ts';
 import { cleanupName, type CleanupEvent } from './events/cleanup-event.ts';
+import { NameReservations } from './names/name-reservations.ts';
 import { newSandboxStatus, transition as sandboxTransition } from './sandbox/state.ts';
 import { CONTAINER_CODEC } from './store/container-record.ts';
-import { NameReservations } from './store/name-reservations.ts';
 import { RecordStore } from './store/record-store.ts';
 import { SANDBOX_CODEC } from './store/sandbox-record.ts';
 import { FAKE_TASK } from './task/fake-task.ts';
