@@ -19,7 +19,7 @@ import { SandboxLook } from './events/sandbox-look.ts';
 import { NameReservations } from './names/name-reservations.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { recover } from './recovery/recover.ts';
-import { releaseTable } from './store/release-table.ts';
+import { releaseTable } from './release-table.ts';
 import { ExitWatcher } from './task/exit-watcher.ts';
 import type { ExitWatcherDeps } from './task/watched-task.ts';
 

@@ -1,9 +1,9 @@
 import { basename, dirname, join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { RuntimeContext } from '../context.ts';
+import { inCgroupLane } from '../release-table.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { deferredNetworkSubject, parseOwner } from '../store/owners.ts';
-import { inCgroupLane } from '../store/release-table.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;

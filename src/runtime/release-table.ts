@@ -1,7 +1,8 @@
 import { dirname } from 'node:path';
-import type { Op } from '../../lib/abort.ts';
-import type { Lanes } from '../../lib/lane.ts';
-import type { Ledger, LedgerEntry, Releaser } from '../../lib/ledger.ts';
+import type { Op } from '../lib/abort.ts';
+import type { Lanes } from '../lib/lane.ts';
+import type { Ledger, LedgerEntry, Releaser } from '../lib/ledger.ts';
+import { isExitUnknown } from './container/state.ts';
 import type {
   CgroupTree,
   ContainerSnapshots,
@@ -10,12 +11,11 @@ import type {
   NetworkPlan,
   SandboxNetworks,
   TreeRemover,
-} from '../parts.ts';
-import { isExitUnknown } from '../container/state.ts';
-import type { TaskRemains, Tasks } from '../task/task-service.ts';
-import type { ContainerStore } from './container-record.ts';
-import { sandboxOwner } from './owners.ts';
-import type { SandboxStore } from './sandbox-record.ts';
+} from './parts.ts';
+import type { ContainerStore } from './store/container-record.ts';
+import { sandboxOwner } from './store/owners.ts';
+import type { SandboxStore } from './store/sandbox-record.ts';
+import type { TaskRemains, Tasks } from './task/task-service.ts';
 
 export interface ReleaseDeps {
   readonly ledger: Ledger;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FakeClock } from '../../lib/fake-clock.ts';
-import { Lanes } from '../../lib/lane.ts';
-import { silentLog } from '../../lib/log.ts';
+import { FakeClock } from '../lib/fake-clock.ts';
+import { Lanes } from '../lib/lane.ts';
+import { silentLog } from '../lib/log.ts';
 import { inCgroupLane, releaseTable, type ReleaseDeps } from './release-table.ts';
 
 const op = { signal: new AbortController().signal, log: silentLog };
