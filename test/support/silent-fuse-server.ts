@@ -4,17 +4,19 @@ import { libc } from '../../src/linux/libc.ts';
 /**
  * A file system in user space with one file, whose opening is never answered. Whoever opens it waits in the kernel, in state D, and
  * SIGKILL does not end it (the request has been taken, so the kernel waits for the answer) until this process ends. The same for whoever
- * looks at a name that begins with `lost`.
+ * looks at a name that begins with `lost`, and for whoever makes something. There are as many folders (`folder-0` …) as one likes.
  *
- * usage: silent-fuse-server.ts MOUNT-POINT; writes a line when it is mounted, and one for each opening or look that it has taken
+ * usage: silent-fuse-server.ts MOUNT-POINT; writes a line when it is mounted, and one for each such request that it has taken
  */
 const FUSE = {
   lookup: 1,
   getattr: 3,
+  mkdir: 9,
   open: 14,
   statfs: 17,
   init: 26,
   opendir: 27,
+  create: 35,
   forget: 2,
   interrupt: 36,
   batchForget: 42,
@@ -23,8 +25,8 @@ const IN_HEADER = 40;
 const OUT_HEADER = 16;
 const ENOENT = -2;
 const ENOSYS = -38;
-const ROOT = 1n;
 const FILE = 2n;
+const FIRST_FOLDER = 16n;
 const FOR_EVER_S = 3600n;
 /** More than a header and the largest write that INIT agrees on. */
 const BUFFER_BYTES = 128 * 1024;
@@ -40,10 +42,16 @@ process.stdout.write('mounted\n');
 function attributes(node: bigint): Buffer {
   const attr = Buffer.alloc(88);
   attr.writeBigUInt64LE(node, 0);
-  attr.writeUInt32LE(node === ROOT ? 0o040755 : 0o100644, 60);
+  attr.writeUInt32LE(node === FILE ? 0o100644 : 0o040755, 60);
   attr.writeUInt32LE(1, 64);
   attr.writeUInt32LE(4096, 80);
   return attr;
+}
+
+function nodeOf(name: string): bigint | undefined {
+  if (name === 'silent') return FILE;
+  const [, which] = /^folder-(\d+)$/.exec(name) ?? [];
+  return which === undefined ? undefined : FIRST_FOLDER + BigInt(which);
 }
 
 function answerOf(opcode: number, node: bigint, request: Buffer): Buffer | number | 'silence' {
@@ -61,12 +69,13 @@ function answerOf(opcode: number, node: bigint, request: Buffer): Buffer | numbe
         process.stdout.write('taken\n');
         return 'silence';
       }
-      if (name !== 'silent') return ENOENT;
+      const found = nodeOf(name);
+      if (found === undefined) return ENOENT;
       const out = Buffer.alloc(40);
-      out.writeBigUInt64LE(FILE, 0);
+      out.writeBigUInt64LE(found, 0);
       out.writeBigUInt64LE(FOR_EVER_S, 16);
       out.writeBigUInt64LE(FOR_EVER_S, 24);
-      return Buffer.concat([out, attributes(FILE)]);
+      return Buffer.concat([out, attributes(found)]);
     }
     case FUSE.getattr: {
       const out = Buffer.alloc(16);
@@ -78,6 +87,8 @@ function answerOf(opcode: number, node: bigint, request: Buffer): Buffer | numbe
     case FUSE.statfs:
       return Buffer.alloc(80);
     case FUSE.open:
+    case FUSE.mkdir:
+    case FUSE.create:
       process.stdout.write('taken\n');
       return 'silence';
     case FUSE.forget:

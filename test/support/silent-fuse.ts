@@ -46,7 +46,12 @@ export class SilentFuse implements AsyncDisposable {
     return join(this.dir, `lost-${which}`);
   }
 
-  /** Returns when one more process has opened {@link file}, or looked at what is lost: it does not die of SIGKILL any more. */
+  /** Not there; whoever makes it, a file or a folder, hangs likewise. Each in a folder of its own, where the kernel has them wait one by one. */
+  missing(which: number): string {
+    return join(this.dir, `folder-${which}`, 'missing');
+  }
+
+  /** Returns when one more process has opened {@link file}, looked at what is lost, or makes something: it does not die of SIGKILL any more. */
   async opened(): Promise<void> {
     await this.#nextLine('taken');
   }

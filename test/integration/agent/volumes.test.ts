@@ -18,10 +18,13 @@ import { makePodDirectory } from '../../../src/agent/volumes/pod-directory.ts';
 import { standardPlugins } from '../../../src/agent/volumes/plugins/standard-plugins.ts';
 import type { VolumeNews } from '../../../src/agent/volumes/reconciler.ts';
 import { VolumeManager } from '../../../src/agent/volumes/volume-manager.ts';
+import { SilentFuse } from '../../support/silent-fuse.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
 const op = { signal: new AbortController().signal, log: silentLog };
 const PATIENCE_MS = 60_000;
+/** More than a process has threads for file calls. */
+const HUNG = 20;
 
 interface Bench {
   readonly directory: string;
@@ -250,3 +253,47 @@ await test('a hostPath of the wrong kind is refused and says why', { skip }, asy
   await b.add(manager, pod);
   await b.until('refused', () => manager.ofPod(pod).waitingFor.some((text) => text.includes('is not a directory')));
 });
+
+await test(
+  'what hangs while it is made on a dead share keeps no other volume from being set up',
+  { skip },
+  async (t) => {
+    const b = await bench(t);
+    const manager = await b.manager();
+    await using share = await SilentFuse.mount(join(b.directory, 'share'));
+    const hung = podWith(
+      Array.from({ length: HUNG }, (_none, i) => ({
+        name: `v${i}`,
+        hostPath: { path: share.missing(i), type: i % 2 === 0 ? 'DirectoryOrCreate' : 'FileOrCreate' },
+      })),
+    );
+    await b.add(manager, hung);
+    // Where they hang in this process's threads, there is none left for what follows: it would wait for ever.
+    let freed = false;
+    const enough = setTimeout(() => {
+      freed = true;
+      void share.end();
+    }, PATIENCE_MS);
+    t.after(() => clearTimeout(enough));
+    for (let i = 0; i < HUNG && !freed; i++) await share.opened().catch(() => undefined);
+
+    const other = podWith(
+      [
+        { name: 'disk', emptyDir: {} },
+        { name: 'conf', configMap: { name: 'settings' } },
+        { name: 'host', hostPath: { path: join(b.directory, 'here/below'), type: 'DirectoryOrCreate' } },
+      ],
+      '00000000-0000-4000-8000-00000000000b',
+    );
+    await b.add(manager, other);
+    await b.until('the other pod is ready', () => manager.ofPod(other).ready);
+    assert.equal(await readFile(join(manager.ofPod(other).paths.get('conf') ?? '', 'mode'), 'utf8'), 'fast');
+    assert.equal(manager.ofPod(hung).ready, false);
+    assert.ok(!freed, 'all that while the share is dead');
+
+    b.wanted.clear();
+    manager.poke();
+    await share.end();
+    await b.until('gone', async () => (await readdir(b.paths.podsDir)).length === 0);
+  },
+);
