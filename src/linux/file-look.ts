@@ -1,4 +1,4 @@
-import { readdir, stat, statfs } from 'node:fs/promises';
+import { open, readdir, stat, statfs } from 'node:fs/promises';
 import { makeFolders } from '../lib/make-folders.ts';
 import { fromNodeError } from './errno.ts';
 import type { FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
@@ -37,6 +37,16 @@ export async function makeFolder(path: string, mode: number): Promise<void> {
     await makeFolders(path, mode);
   } catch (error) {
     throw fromNodeError(error, `mkdir ${path}`);
+  }
+}
+
+/** Empty; one that is there already is a success and stays as it is. Its folder is not made. */
+export async function makeFile(path: string, mode: number): Promise<void> {
+  try {
+    const file = await open(path, 'a', mode);
+    await file.close();
+  } catch (error) {
+    throw fromNodeError(error, `create ${path}`);
   }
 }
 

@@ -1,5 +1,5 @@
 import { errnoError } from './errno.ts';
-import { fileSystemStat, listFolder, makeFolder, pathStat } from './file-look.ts';
+import { fileSystemStat, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
 import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
@@ -22,6 +22,9 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       return await fileSystemStat(request.path);
     case 'mkdir':
       await makeFolder(request.path, request.mode);
+      return undefined;
+    case 'makeFile':
+      await makeFile(request.path, request.mode);
       return undefined;
     case 'list':
       return await listFolder(request.path);

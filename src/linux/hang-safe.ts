@@ -9,6 +9,7 @@ export type HangSafeRequest =
   | { readonly call: 'stat'; readonly path: string }
   | { readonly call: 'statfs'; readonly path: string }
   | { readonly call: 'mkdir'; readonly path: string; readonly mode: number }
+  | { readonly call: 'makeFile'; readonly path: string; readonly mode: number }
   | { readonly call: 'list'; readonly path: string }
   | {
       readonly call: 'mountFrom';
@@ -89,6 +90,11 @@ export class HangSafe {
   /** With those above it; there already is a success. */
   async mkdir(op: Op, path: string, mode: number): Promise<void> {
     await this.#ask(op, { call: 'mkdir', path, mode });
+  }
+
+  /** Empty; one that is there already is a success and stays as it is. Its folder is not made. */
+  async makeFile(op: Op, path: string, mode: number): Promise<void> {
+    await this.#ask(op, { call: 'makeFile', path, mode });
   }
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {

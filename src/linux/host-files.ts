@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import { waitingFor } from '../lib/waits.ts';
-import { listFolder, makeFolder, pathStat } from './file-look.ts';
+import { listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
 import type { FolderEntry, HangSafe, PathStat } from './hang-safe.ts';
 import { cPath } from './file-syscalls.ts';
 import { AT_FDCWD, O, RESOLVE } from './kernel-constants.ts';
@@ -10,14 +10,16 @@ import { callAsync, libc, SYS } from './libc.ts';
 import { readMountinfo } from './mountinfo.ts';
 import { pathIsLocal } from './mounts.ts';
 
+type Apart = Pick<HangSafe, 'stat' | 'mkdir' | 'makeFile' | 'list'>;
+
 /**
  * Looks at paths of the host that somebody else has chosen: on a dead share such a call never returns. It is made in a helper process,
  * unless the way there leads through this machine's own file systems only. Errors by errno.
  */
 export class HostFiles {
-  readonly #hangSafe: Pick<HangSafe, 'stat' | 'mkdir' | 'list'>;
+  readonly #hangSafe: Apart;
 
-  constructor(hangSafe: Pick<HangSafe, 'stat' | 'mkdir' | 'list'>) {
+  constructor(hangSafe: Apart) {
     this.#hangSafe = hangSafe;
   }
 
@@ -34,6 +36,12 @@ export class HostFiles {
   async mkdir(op: Op, path: string, mode: number): Promise<void> {
     const here = (): Promise<void> => makeFolder(path, mode);
     await this.#look(op, path, here, () => this.#hangSafe.mkdir(op, path, mode));
+  }
+
+  /** Empty; one that is there already is a success and stays as it is. Its folder is not made. */
+  async makeFile(op: Op, path: string, mode: number): Promise<void> {
+    const here = (): Promise<void> => makeFile(path, mode);
+    await this.#look(op, path, here, () => this.#hangSafe.makeFile(op, path, mode));
   }
 
   async #look<T>(op: Op, path: string, here: (path: string) => Promise<T>, apart: () => Promise<T>): Promise<T> {

@@ -3,21 +3,17 @@ import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { errnoOf, notFound } from '../../../lib/errors.ts';
 import { silentLog } from '../../../lib/log.ts';
+import { makeFile, makeFolder, pathStat } from '../../../linux/file-look.ts';
 import { testPod } from '../../pods/test-pod.ts';
-import { hostPathPlugin, type PathProbe } from './host-path.ts';
+import { hostPathPlugin, type HostCalls } from './host-path.ts';
 
 const op = { signal: new AbortController().signal, log: silentLog };
 
-const probe: PathProbe = {
-  stat: async (_op, path) => {
-    try {
-      return await stat(path);
-    } catch (error) {
-      throw errnoOf(error) === 'ENOENT' ? notFound(path) : error;
-    }
-  },
+const host: HostCalls = {
+  stat: (_op, path) => pathStat(path),
+  mkdir: (_op, path, mode) => makeFolder(path, mode),
+  makeFile: (_op, path, mode) => makeFile(path, mode),
 };
 
 let dir: string;
@@ -31,7 +27,7 @@ after(async () => {
 async function setUp(path: string, type?: string): Promise<string> {
   const hostPath = { path, ...(type === undefined ? {} : { type }) };
   const request = { pod: testPod(), volume: { name: 'v', hostPath }, directory: '', metaDirectory: '' };
-  return await hostPathPlugin(probe).setUp(op, request);
+  return await hostPathPlugin(host).setUp(op, request);
 }
 
 test('FileOrCreate makes an empty file, and leaves one that is there alone', async () => {
@@ -61,7 +57,8 @@ test('DirectoryOrCreate makes all of the path', async () => {
 test('DirectoryOrCreate where no folder can be made fails, and does not try for ever', async () => {
   await assert.rejects(setUp('/proc/no-such-folder/below', 'DirectoryOrCreate'), {
     kind: 'FailedPrecondition',
-    message: /^hostPath type DirectoryOrCreate: \/proc\/no-such-folder\/below cannot be made: ENOENT/,
+    message:
+      /^hostPath type DirectoryOrCreate: \/proc\/no-such-folder\/below cannot be made: .*no such file or directory/,
   });
 });
 

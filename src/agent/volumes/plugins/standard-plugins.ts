@@ -1,6 +1,7 @@
 import type { Op } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import type { HangSafe } from '../../../linux/hang-safe.ts';
+import { HostFiles } from '../../../linux/host-files.ts';
 import { readMountinfo } from '../../../linux/mountinfo.ts';
 import { Mounts } from '../../../linux/mounts.ts';
 import type { KubeClient } from '../../../kube/client.ts';
@@ -44,6 +45,6 @@ export function standardPlugins(deps: StandardPluginDeps): VolumePlugin[] {
     emptyDirPlugin({ ...directory, allocatableMemoryBytes: () => deps.memoryBytes }),
     configMapPlugin(keys),
     secretPlugin(keys),
-    hostPathPlugin(hangSafe),
+    hostPathPlugin(new HostFiles(hangSafe)),
   ];
 }
