@@ -4,7 +4,7 @@ import { execFile, type ExecResult } from '../../lib/exec.ts';
 import { findProgram, PROGRAM_FOLDERS } from '../../lib/find-program.ts';
 import { waitingFor } from '../../lib/waits.ts';
 
-export type CniCommand = 'ADD' | 'DEL';
+export type CniCommand = 'ADD' | 'DEL' | 'VERSION';
 
 export interface PluginCall {
   readonly type: string;
