@@ -27,6 +27,7 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from './parts.ts';
+import type { InfraTasks } from './sandbox/infra-task.ts';
 import type { ContainerStore } from './store/container-record.ts';
 import type { RuntimePaths } from './store/paths.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
@@ -78,6 +79,7 @@ export interface RuntimeContext {
   readonly tasks: Tasks;
   readonly exits: ExitMonitors;
   readonly specs: Specs;
+  readonly infra: InfraTasks;
   readonly images: ImageLookup;
   readonly snapshots: ContainerSnapshots;
   readonly networks: SandboxNetworks;

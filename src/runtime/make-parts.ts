@@ -12,6 +12,7 @@ import { cgroupTree, folders, mountPoints, namespacePins, processLook, treeRemov
 import { PodNetwork } from './network/pod-network.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
 import type { Storage } from './open-storage.ts';
+import { InfraTaskBuilder } from './sandbox/infra-task.ts';
 import { exitFolder } from './task/exit-folder.ts';
 import { linuxProcessTable } from './task/process-table.ts';
 import { linuxTaskCgroups } from './task/task-cgroups.ts';
@@ -38,6 +39,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
     tasks,
     exitSources,
     specs: makeSpecs(ground, host, kernel, storage),
+    infra: makeInfra(ground, host),
     images: imageLookup(images),
     snapshots,
     networks,
@@ -98,7 +100,7 @@ function makeNetworks({ settings, paths, clock, log, faults, journal }: Groundwo
 
 function makeSpecs(
   { paths }: Groundwork,
-  { facts, probed, seccomp, catatonit }: Host,
+  { facts, probed, seccomp }: Host,
   { hangSafe }: KernelCalls,
   { containers }: Storage,
 ): SpecBuilder {
@@ -108,12 +110,16 @@ function makeSpecs(
     runtime: probed.runtime,
     seccomp,
     hostFiles: new HostFiles(hangSafe),
-    ...(catatonit === undefined ? {} : { catatonit }),
     pidOf: (id) => {
       const record = containers.get(id);
       return record === undefined ? undefined : taskOf(record.status)?.pid;
     },
   });
+}
+
+function makeInfra({ paths }: Groundwork, { facts, probed, seccomp, catatonit }: Host): InfraTaskBuilder {
+  const own = catatonit === undefined ? {} : { catatonit };
+  return new InfraTaskBuilder({ paths, host: facts, runtime: probed.runtime, seccomp, ...own });
 }
 
 function noticesOf({ probed, seccomp, catatonit }: Host): string[] {

@@ -5,6 +5,7 @@ import type { RuntimeParts } from '../../src/runtime/assemble-runtime.ts';
 import type { FoundImage } from '../../src/runtime/parts.ts';
 import type { RuntimePaths } from '../../src/runtime/store/paths.ts';
 import type { OciSpec } from '../../src/runtime/oci/spec.ts';
+import type { InfraTasks } from '../../src/runtime/sandbox/infra-task.ts';
 import type { Life, Schedule } from './schedule.ts';
 import { SIM_RUNTIME } from './simulated-tasks.ts';
 import type { World } from './world.ts';
@@ -30,6 +31,7 @@ type OutsideParts = Pick<
   | 'processes'
   | 'exitSources'
   | 'specs'
+  | 'infra'
 >;
 
 const ID = /[0-9a-f]{64}/g;
@@ -47,6 +49,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
   return {
     images: { find: () => IMAGE },
     specs: simulatedSpecs(deps),
+    infra: simulatedInfra(),
     snapshots: {
       prepare: (op, id) => ask('snapshot', id, op.signal, () => void world.snapshots.add(id)),
       mount: (op, id, target) =>
@@ -130,13 +133,11 @@ function subjectOf(world: World, pid: number): string {
 
 const IMAGE: FoundImage = { id: 'image', repoTags: ['image:1'], repoDigests: [], diffIds: [] };
 
+function tracesOf(id: string, bundleDir: string, cgroupPath: string) {
+  return { id, bundleDir, cgroupPath, runtime: SIM_RUNTIME };
+}
+
 function simulatedSpecs({ paths }: PartsDeps): Specs {
-  const tracesOf = (id: string, bundleDir: string, cgroupPath: string) => ({
-    id,
-    bundleDir,
-    cgroupPath,
-    runtime: SIM_RUNTIME,
-  });
   return {
     runtimeHandlers: ['crun'],
     check: () => Promise.resolve([]),
@@ -155,7 +156,12 @@ function simulatedSpecs({ paths }: PartsDeps): Specs {
         user: { uid: 0, gid: 0, additionalGids: [] },
       }),
     taskTraces: ({ id, facts }) => tracesOf(id, paths.container(id).bundle, facts.cgroupPath),
-    infraTaskTraces: ({ id, facts }, { infraBundle }) => tracesOf(id, infraBundle, `${facts.cgroupPath}/${id}`),
-    infraTask: () => Promise.reject(unavailable('no pod shares its PID namespace here')),
+  };
+}
+
+function simulatedInfra(): InfraTasks {
+  return {
+    taskTraces: ({ id, facts }, { infraBundle }) => tracesOf(id, infraBundle, `${facts.cgroupPath}/${id}`),
+    task: () => Promise.reject(unavailable('no pod shares its PID namespace here')),
   };
 }

@@ -1,20 +1,17 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { MountPropagation, SupplementalGroupsPolicy, type Mount } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
 import { mountOf, readMountinfo } from '../../linux/mountinfo.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
-import { buildInfraSpec } from '../oci/build-infra-spec.ts';
-import type { DeviceInput, HostFacts, NamespaceChoice, ResolvedUser } from '../oci/container-spec-input.ts';
+import type { DeviceInput, HostFacts, ResolvedUser } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
 import { readUserFiles, resolveUser, type UserRequest } from '../oci/user.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
-import type { RuntimePaths, SandboxPaths } from '../store/paths.ts';
+import type { RuntimePaths } from '../store/paths.ts';
 import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
@@ -27,8 +24,6 @@ export interface SpecBuilderDeps {
   readonly host: HostFacts;
   readonly runtime: OciRuntimeLocation;
   readonly seccomp: SeccompProfiles;
-  /** Path of catatonit; absent: no pod can share its PID namespace. */
-  readonly catatonit?: string;
   /** For what a configuration names on the host: it may be on a share that is dead. */
   readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir'>;
   /** Process of a running container, for CRI's TARGET mode. */
@@ -120,41 +115,6 @@ export class SpecBuilder {
       cgroupPath: meta.facts.cgroupPath,
       runtime: this.#deps.runtime,
     };
-  }
-
-  infraTaskTraces(meta: SandboxMeta, paths: SandboxPaths): TaskRemains & Record<string, unknown> {
-    return {
-      id: meta.id,
-      bundleDir: paths.infraBundle,
-      cgroupPath: join(meta.facts.cgroupPath, meta.id),
-      runtime: this.#deps.runtime,
-    };
-  }
-
-  /** The process that holds the pod's PID namespace. Throws FailedPrecondition where there is no program for it. */
-  async infraTask(meta: SandboxMeta, paths: SandboxPaths): Promise<CreateTaskRequest> {
-    const { catatonit } = this.#deps;
-    if (catatonit === undefined) {
-      throw failedPrecondition('a pod that shares its PID namespace needs catatonit: install that package');
-    }
-    const { bundleDir, cgroupPath } = this.infraTaskTraces(meta, paths);
-    const { netnsPath, namespaces } = meta.facts;
-    const pinned = (mode: string, path: string): NamespaceChoice =>
-      mode === 'pod' ? { kind: 'path', path } : { kind: mode === 'own' ? 'new' : 'host' };
-    await mkdir(bundleDir, { recursive: true, mode: 0o700 });
-    const oci = buildInfraSpec({
-      host: this.#deps.host,
-      rootfs: this.#deps.paths.infraRootfs,
-      catatonit,
-      namespaces: {
-        network: pinned(namespaces.network, netnsPath ?? ''),
-        ipc: pinned(namespaces.ipc, paths.ipc),
-        uts: pinned(namespaces.uts, paths.uts),
-      },
-      cgroupPath,
-      seccomp: this.#deps.seccomp.forCapabilities([]),
-    });
-    return { id: meta.id, bundleDir, terminal: false, stdin: false, stdinOnce: false, cgroupPath, oci };
   }
 
   async #seccomp(choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined> {

@@ -140,7 +140,7 @@ function isBelowOurs(rt: Pick<RuntimeContext, 'settings'>, cgroupPath: string): 
 
 /** What follows from the metadata alone; the pod network has an entry of its own. */
 export function sandboxItems(
-  rt: Pick<RuntimeContext, 'settings' | 'paths' | 'specs'>,
+  rt: Pick<RuntimeContext, 'settings' | 'paths' | 'infra'>,
   meta: SandboxMeta,
 ): LedgerItem[] {
   const { facts, id } = meta;
@@ -152,7 +152,7 @@ export function sandboxItems(
     ...(facts.namespaces.ipc === 'pod' ? [{ kind: 'tmpfs', key: paths.shm, volatile: true }] : []),
     ...pins.map((key) => ({ kind: 'pin', key, volatile: true })),
     ...(facts.namespaces.pid === 'pod'
-      ? [{ kind: 'task', key: id, data: rt.specs.infraTaskTraces(meta, paths), volatile: true }]
+      ? [{ kind: 'task', key: id, data: rt.infra.taskTraces(meta, paths), volatile: true }]
       : []),
   ];
 }
@@ -254,9 +254,9 @@ function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest 
 }
 
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
-  const task = await rt.tasks.create(op, await rt.specs.infraTask(meta, paths));
+  const task = await rt.tasks.create(op, await rt.infra.task(meta, paths));
   await rt.faults.reach('run-sandbox/infra-made');
-  await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.specs.infraTaskTraces(meta, paths), task });
+  await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.infra.taskTraces(meta, paths), task });
   await rt.faults.reach('run-sandbox/infra-held');
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
   await rt.faults.reach('run-sandbox/infra-recorded');
