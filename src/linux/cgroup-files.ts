@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { errnoOf } from '../lib/errors.ts';
+import { basename, join, normalize } from 'node:path';
+import { errnoOf, invalidArgument } from '../lib/errors.ts';
 import { fromNodeError } from './errno.ts';
 
 /** A v1 cpuset starts empty, and an empty one takes no process: fill it from its parent, top-down. */
@@ -56,4 +56,13 @@ export async function writeCgroupFile(path: string, value: string): Promise<void
 
 export function words(text: string | undefined): string[] {
   return (text ?? '').trim().split(/\s+/).filter(Boolean);
+}
+
+/** An absolute path inside the tree, without `..`. */
+export function cgroupPath(path: string): string {
+  const clean = normalize(path);
+  if (!path.startsWith('/') || clean === '/' || path.split('/').includes('..')) {
+    throw invalidArgument(`${path}: not a cgroup path of ours`);
+  }
+  return clean.replace(/\/+$/, '');
 }
