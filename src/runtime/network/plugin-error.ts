@@ -66,6 +66,18 @@ export function refusesConfig(code: number | undefined): boolean {
   return REFUSALS.has(code);
 }
 
+const CONFIG_REFUSALS: ReadonlySet<number | undefined> = new Set([
+  CODE_INCOMPATIBLE_VERSION,
+  CODE_UNSUPPORTED_FIELD,
+  CODE_CANNOT_DECODE,
+  CODE_INVALID_CONFIG,
+]);
+
+/** Whether it is the configuration that the plug-in did not take, and not whom it was to connect. */
+export function refusesForConfig(code: number | undefined): boolean {
+  return CONFIG_REFUSALS.has(code);
+}
+
 export function pluginError(
   type: string,
   command: string,

@@ -15,6 +15,7 @@ import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
 import { Iptables } from './iptables.ts';
 import { pluginTypes, type NetworkConfig } from './network-config.ts';
+import { NetworkHealth } from './network-health.ts';
 import {
   forPorts,
   makePlan,
@@ -35,6 +36,7 @@ import {
   type FailedAdd,
 } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
+import { askVersions } from './plugin-versions.ts';
 import { PortClaims, type PortHolder } from './port-claims.ts';
 import { mustComeFirst, publishedPorts } from './published-ports.ts';
 import { giveBack, mustBeFree, reservationsIn, takenFrom } from './reservations.ts';
@@ -82,6 +84,7 @@ export class PodNetwork {
   readonly #host: HostSetup;
   readonly #iptables: Iptables;
   readonly #ports: PortClaims;
+  readonly #health: NetworkHealth;
   /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
   readonly #disconnected = new Set<string>();
   readonly #disconnecting = new Map<string, { readonly done: Promise<void>; readonly waits: Waits }>();
@@ -94,6 +97,8 @@ export class PodNetwork {
     this.#iptables = deps.iptables ?? new Iptables();
     this.#host = new HostSetup({ ...deps, iptables: this.#iptables });
     this.#ports = new PortClaims(deps.clock);
+    const { binDirs } = deps;
+    this.#health = new NetworkHealth({ ...deps, askVersions: (op, type) => askVersions(op, binDirs, type) });
   }
 
   /** For what the default network holds on the host: `cni-bridge`, `iptables-rule`, `portmap-chains`, `sysctl`. */
@@ -153,9 +158,11 @@ export class PodNetwork {
     try {
       result = await addNetwork(op, chain, request.netnsPath);
     } catch (error) {
+      await this.#health.failed(network, error);
       await this.#noteFailedAdd(plan, failedAddOf(error));
       throw error;
     }
+    this.#health.accepted(network);
     const ips = addressesOf(result);
     if (ips.length === 0) throw internal(`network ${network.name} gave the pod no address`);
     if (plan.ports.length > 0) {
@@ -192,7 +199,7 @@ export class PodNetwork {
     }
   }
 
-  /** Looks anew each time. */
+  /** Looks anew each time, and waits for no plug-in. */
   async status(): Promise<NetworkStatus> {
     const notReady = (message: string): NetworkStatus => ({ ready: false, reason: NOT_READY, message });
     const folder = await readConfigFolder(this.#deps.confDir);
@@ -204,6 +211,8 @@ export class PodNetwork {
     } else return notReady(this.#whyNone(folder));
     const missing = await this.#missingPlugin(network);
     if (missing !== undefined) return notReady(messageOf(pluginMissing(missing, binDirs)));
+    const problem = await this.#health.problem(network);
+    if (problem !== undefined) return notReady(problem);
     return { ready: true, reason: '', message: '' };
   }
 
@@ -240,6 +249,7 @@ export class PodNetwork {
 
   close(): void {
     this.#closed = true;
+    this.#health.close();
     this.#repair?.cancel();
   }
 

@@ -364,6 +364,42 @@ test('what is missing is said: no configuration, a broken one, no plug-in', need
   assert.equal((await network.status()).ready, true);
 });
 
+test('plug-ins that do not take the configuration: the network is not ready and says which', needsRoot, async (t) => {
+  const b = await bench(t);
+  const network = b.network({ defaultNetwork: false });
+  const until = async (wanted: RegExp | 'ready'): Promise<void> => {
+    const endMs = performance.now() + 60_000;
+    for (;;) {
+      const { ready, message } = await network.status();
+      if (wanted === 'ready' ? ready : !ready && wanted.test(message)) return;
+      assert.ok(performance.now() < endMs, `not within a minute: ${String(wanted)}, but ${message}`);
+      await systemClock.sleep(20);
+    }
+  };
+  const plugins = [{ type: 'picky' }];
+  const says = (...supportedVersions: string[]): string =>
+    `[ $CNI_COMMAND != VERSION ] || { echo '${JSON.stringify({ cniVersion: '1.0.0', supportedVersions })}'; exit 0; }`;
+  b.conf('10-net.conflist', { name: 'n', cniVersion: '1.0.0', plugins });
+  b.plugin('picky', says('0.3.1', '0.4.0'));
+  await until(/plug-in picky \(.*\/picky\) does not speak the cniVersion 1\.0\.0 of network n, but 0\.3\.1, 0\.4\.0/);
+  b.conf('10-net.conflist', { name: 'n', cniVersion: '0.4.0', plugins });
+  await until('ready');
+
+  b.plugin('picky', `${says('0.4.0')}; [ $CNI_COMMAND = DEL ] || { echo '{"code":7,"msg":"no such mode"}'; exit 1; }`);
+  const pod = await b.pod();
+  const plan = await network.plan(op, pod.request);
+  await assert.rejects(network.connect(op, pod.request, plan), /no such mode/);
+  await until(/plug-in picky failed \(ADD\): no such mode/);
+  await network.disconnect(op, plan, pod.netns);
+  b.conf('10-net.conflist', { name: 'n', cniVersion: '0.4.0', plugins: [{ type: 'picky', mode: 'another' }] });
+  await until('ready');
+
+  // Status never waits for one.
+  b.plugin('picky', 'sleep 1000');
+  await until('ready');
+  network.close();
+});
+
 test("a plug-in's failure in its own words, and teardown when the configuration is gone", needsRoot, async (t) => {
   const b = await bench(t);
   const network = b.network();
