@@ -1,8 +1,7 @@
 import type { StopContainerRequest, StopContainerResponse } from '../../cri/gen/api.ts';
 import { withDeadline, type Op } from '../../lib/abort.ts';
 import { deadlineExceeded, GantryError, isKind, messageOf } from '../../lib/errors.ts';
-import { SIGKILL } from '../../linux/signals.ts';
-import { signalName } from '../../linux/signals.ts';
+import { SIGKILL, signalName } from '../../linux/signals.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
@@ -32,7 +31,8 @@ export async function stopContainer(
   { containerId, timeout }: StopContainerRequest,
 ): Promise<StopContainerResponse> {
   const id = rt.containers.resolve(containerId);
-  if (id !== undefined) await stopAndWait(op, rt, id, Math.max(Number(timeout), 0) * 1000, 'StopContainer was called');
+  const graceMs = Math.max(Number(timeout), 0) * 1000;
+  if (id !== undefined) await stopAsOrdered(op, rt, { id, graceMs, reason: 'StopContainer was called' });
   return {};
 }
 
@@ -47,33 +47,8 @@ export interface StopOrder {
 
 /** As {@link stopContainer}, for callers that say why and may choose the signal, which CRI has no field for. */
 export async function stopAsOrdered(op: Op, rt: RuntimeContext, order: StopOrder): Promise<void> {
-  await stopAndWait(op, rt, order.id, order.graceMs, order.reason, order.signal);
-}
-
-/** Kills at once and returns when nothing of the container runs any more. */
-export async function endContainer(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
-  await stopAndWait(op, rt, id, 0, reason);
-  const record = rt.containers.get(id);
-  if (record === undefined) return;
-  try {
-    await cleanUpContainer(rt, id);
-  } catch (error) {
-    // What is left may be a mount or a file: that holds nobody up but this container's removal.
-    const left = await rt.cgroups.procs(record.meta.facts.cgroupPath, true);
-    if (left.length > 0) throw error;
-    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'container-cleanup' }, error);
-  }
-}
-
-async function stopAndWait(
-  op: Op,
-  rt: RuntimeContext,
-  id: string,
-  graceMs: number,
-  reason: string,
-  signal?: number,
-): Promise<void> {
-  const stop = await requestStop(rt, id, graceMs, reason, signal);
+  const { id } = order;
+  const stop = await requestStop(rt, order);
   if (stop === undefined) return;
   const waitMs = Math.max(stop.deadlineBoottimeMs - rt.clock.boottimeMs(), 0) + AFTER_KILL_WAIT_MS;
   try {
@@ -88,13 +63,25 @@ async function stopAndWait(
   }
 }
 
+/** Kills at once and returns when nothing of the container runs any more. */
+export async function endContainer(op: Op, rt: RuntimeContext, id: string, reason: string): Promise<void> {
+  await stopAsOrdered(op, rt, { id, graceMs: 0, reason });
+  const record = rt.containers.get(id);
+  if (record === undefined) return;
+  try {
+    await cleanUpContainer(rt, id);
+  } catch (error) {
+    // What is left may be a mount or a file: that holds nobody up but this container's removal.
+    const left = await rt.cgroups.procs(record.meta.facts.cgroupPath, true);
+    if (left.length > 0) throw error;
+    if (!rt.retries.has(id)) rt.retries.fail(id, { kind: 'container-cleanup' }, error);
+  }
+}
+
 /** Notes the intent and makes its first step happen. Undefined when there is nothing to stop. */
 async function requestStop(
   rt: RuntimeContext,
-  id: string,
-  graceMs: number,
-  reason: string,
-  signal?: number,
+  { id, graceMs, signal, reason }: StopOrder,
 ): Promise<StopIntent | undefined> {
   const record = rt.containers.get(id);
   if (record === undefined || !mayHaveProcess(record.status)) return undefined;
