@@ -45,14 +45,11 @@ export function pluginInput(
 }
 
 /** CNI ADD over all plug-ins in order. Leaves what the first ones made when a later one fails: DEL takes it back. */
-export async function addNetwork(
-  op: Op,
-  { binDirs, network, attachment, faults }: PluginChain,
-  netns: string,
-): Promise<CniResult> {
+export async function addNetwork(op: Op, chain: PluginChain, netns: string): Promise<CniResult> {
+  const { binDirs, network, faults } = chain;
   let result: CniResult | undefined;
   for (const [position, plugin] of network.plugins.entries()) {
-    const call = callOf(network, plugin, attachment, netns, 'ADD', result);
+    const call = callOf(chain, plugin, { command: 'ADD', netns, result });
     await faults.reach('add-network/plug-in-begun');
     const answer = await runPlugin(op, binDirs, call, () => faults.pass('add-network/plug-in-running'));
     await faults.reach('add-network/plug-in-done');
@@ -95,13 +92,14 @@ export interface DelFailure {
  */
 export async function deleteNetwork(
   op: Op,
-  { binDirs, network, attachment, faults }: PluginChain,
+  chain: PluginChain,
   netns: string | undefined,
   result: CniResult | undefined,
 ): Promise<DelFailure[]> {
+  const { binDirs, network, faults } = chain;
   const failures: DelFailure[] = [];
   for (const [position, plugin] of [...network.plugins.entries()].reverse()) {
-    const call = callOf(network, plugin, attachment, netns ?? '', 'DEL', result);
+    const call = callOf(chain, plugin, { command: 'DEL', netns: netns ?? '', result });
     try {
       await faults.reach('delete-network/plug-in-begun');
       const answer = await runPlugin(op, binDirs, call, () => faults.pass('delete-network/plug-in-running'));
@@ -120,14 +118,12 @@ export async function deleteNetwork(
 }
 
 function callOf(
-  network: NetworkConfig,
+  { network, attachment }: PluginChain,
   plugin: PluginConfig,
-  { containerId, ifName, args, capabilities }: Attachment,
-  netns: string,
-  command: PluginCall['command'],
-  prevResult: CniResult | undefined,
+  { command, netns, result }: Pick<PluginCall, 'command' | 'netns'> & { readonly result: CniResult | undefined },
 ): PluginCall {
-  const config = pluginInput(network, plugin, capabilities, prevResult);
+  const { containerId, ifName, args, capabilities } = attachment;
+  const config = pluginInput(network, plugin, capabilities, result);
   return { type: plugin.type, command, config, containerId, netns, ifName, args };
 }
 
