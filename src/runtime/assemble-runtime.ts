@@ -65,7 +65,39 @@ export interface AssembledRuntime {
 }
 
 /** Ties lanes, back-off, exit monitors and verbs together over the parts that were handed in, whatever these are. */
-export function assembleRuntime({ exitSources, networkReleasers, ...parts }: RuntimeParts): AssembledRuntime {
+export function assembleRuntime(all: RuntimeParts): AssembledRuntime {
+  const { rt, exits } = assembleContext(all);
+  const look = new SandboxLook(rt);
+  return {
+    rt,
+    takeUp: async (snapshotIds) => {
+      takeNames(rt);
+      await rt.faults.reach('recovery/opened');
+      await sweepExecs(rt);
+      await rt.faults.reach('recovery/execs-ended');
+      const orphans = await findOrphans(rt, snapshotIds);
+      await rt.faults.reach('recovery/orphans-found');
+      await exits.start();
+      look.start();
+      return { recovered: recover(rt, orphans) };
+    },
+    close: async () => {
+      look.close();
+      rt.events.close();
+      rt.stops.close();
+      rt.toldStarts.close();
+      rt.retries.close();
+      rt.sandboxes.close();
+      rt.containers.close();
+      await exits.close();
+    },
+  };
+}
+
+function assembleContext({ exitSources, networkReleasers, ...parts }: RuntimeParts): {
+  readonly rt: RuntimeContext;
+  readonly exits: ExitWatcher;
+} {
   const { clock, log, faults, sandboxes, containers } = parts;
   const lanes = new Lanes(clock, log);
   const exits: ExitWatcher = new ExitWatcher({
@@ -101,31 +133,7 @@ export function assembleRuntime({ exitSources, networkReleasers, ...parts }: Run
     stops: new StopDriver(clock),
     exits: new ExitMonitors(exits),
   };
-  const look = new SandboxLook(rt);
-  return {
-    rt,
-    takeUp: async (snapshotIds) => {
-      takeNames(rt);
-      await faults.reach('recovery/opened');
-      await sweepExecs(rt);
-      await faults.reach('recovery/execs-ended');
-      const orphans = await findOrphans(rt, snapshotIds);
-      await faults.reach('recovery/orphans-found');
-      await exits.start();
-      look.start();
-      return { recovered: recover(rt, orphans) };
-    },
-    close: async () => {
-      look.close();
-      rt.events.close();
-      rt.stops.close();
-      rt.toldStarts.close();
-      rt.retries.close();
-      sandboxes.close();
-      containers.close();
-      await exits.close();
-    },
-  };
+  return { rt, exits };
 }
 
 /** Every object that is whole keeps its name; a half-made one holds none: it is being rolled back (FAILURES.md row 41). */
