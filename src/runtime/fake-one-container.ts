@@ -73,15 +73,65 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
   const done: [string, number][] = [];
   const journal: JournalInput[] = [];
   const note = (what: string): void => void done.push([what, clock.monotonicMs()]);
-  const disk = { full: false, gate: Promise.resolve() };
-  const db: Database = {
-    write: async () => {
-      await disk.gate;
-      if (disk.full) throw new GantryError('ResourceExhausted', 'the disk is full');
-    },
-    read: () => Promise.resolve([]),
-    close: () => Promise.resolve(),
+  const { db, holdDisk, fillDisk } = fakeDisk();
+  const world = quietWorld();
+  const parts = {
+    clock,
+    log: silentLog,
+    journal: { record: (entry: JournalInput) => void journal.push(entry) },
+    bootId: BOOT,
+    background: { signal: new AbortController().signal, log: silentLog },
+    faults: NO_FAULTS,
+    ...(await storesWithOne(db, clock, so)),
+    answered: new Set<string>(),
+    sandboxNames: new NameReservations<string>('sandbox'),
+    containerNames: new NameReservations<string>('container'),
+    lanes: new Lanes(clock, silentLog),
+    retries: retriesOf(clock, note, world),
+    cleanups: new SingleFlight(),
+    followUps: new SingleFlight(),
+    removals: new SingleFlight(),
+    sandboxStops: new SingleFlight(),
+    stops: new StopDriver(clock),
+    ...outside(note, world),
   };
+  // What is not here is not asked for by what these tests are about.
+  return { rt: parts as unknown as RuntimeContext, clock, world, done, journal, holdDisk, fillDisk };
+}
+
+function fakeDisk(): { readonly db: Database } & Pick<OneContainer, 'holdDisk' | 'fillDisk'> {
+  const disk = { full: false, gate: Promise.resolve() };
+  return {
+    db: {
+      write: async () => {
+        await disk.gate;
+        if (disk.full) throw new GantryError('ResourceExhausted', 'the disk is full');
+      },
+      read: () => Promise.resolve([]),
+      close: () => Promise.resolve(),
+    },
+    holdDisk: () => {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      disk.gate = promise.then(() => undefined);
+      return () => {
+        disk.gate = Promise.resolve();
+        resolve(undefined);
+      };
+    },
+    fillDisk: () => {
+      disk.full = true;
+      return () => {
+        disk.full = false;
+      };
+    },
+  };
+}
+
+async function storesWithOne(
+  db: Database,
+  clock: FakeClock,
+  so: number | ContainerStatus,
+): Promise<Pick<RuntimeContext, 'sandboxes' | 'containers'>> {
   const containers = await RecordStore.open({ db, clock, log: silentLog }, CONTAINER_CODEC);
   const sandboxes = await RecordStore.open({ db, clock, log: silentLog }, SANDBOX_CODEC);
   await sandboxes.insert(
@@ -112,7 +162,11 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
     },
     typeof so === 'number' ? RUNNING.slice(0, so).reduce(transition, newContainerStatus(1)) : so,
   );
-  const world: FakeWorld = {
+  return { sandboxes, containers };
+}
+
+function quietWorld(): FakeWorld {
+  return {
     signal: () => Promise.resolve(true),
     thaw: () => Promise.resolve(),
     killAll: () => Promise.resolve(),
@@ -124,18 +178,25 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
     ociState: () => Promise.resolve({ status: 'running' }),
     cleanUp: () => Promise.resolve(),
   };
-  const parts = {
+}
+
+function retriesOf(clock: FakeClock, note: (what: string) => void, world: FakeWorld): RetryQueue<CleanupEvent> {
+  return new RetryQueue<CleanupEvent>({
     clock,
     log: silentLog,
-    journal: { record: (entry: JournalInput) => void journal.push(entry) },
-    bootId: BOOT,
-    background: { signal: new AbortController().signal, log: silentLog },
-    faults: NO_FAULTS,
-    sandboxes,
-    containers,
-    answered: new Set<string>(),
-    sandboxNames: new NameReservations<string>('sandbox'),
-    containerNames: new NameReservations<string>('container'),
+    policy: CLEANUP_BACKOFF,
+    attemptTimeoutMs: 10_000,
+    nameOf: cleanupName,
+    handle: (op, id, event) => {
+      note(cleanupName(event));
+      return world.cleanUp(event, op, id);
+    },
+  });
+}
+
+/** What the runtime asks outside its process. */
+function outside(note: (what: string) => void, world: FakeWorld): object {
+  return {
     ledger: {
       entriesOf: () => [{ kind: 'task', key: ID }],
       intend: () => Promise.resolve(),
@@ -144,23 +205,6 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
         return Promise.resolve([]);
       },
     },
-    lanes: new Lanes(clock, silentLog),
-    retries: new RetryQueue<CleanupEvent>({
-      clock,
-      log: silentLog,
-      policy: CLEANUP_BACKOFF,
-      attemptTimeoutMs: 10_000,
-      nameOf: cleanupName,
-      handle: (op, id, event) => {
-        note(cleanupName(event));
-        return world.cleanUp(event, op, id);
-      },
-    }),
-    cleanups: new SingleFlight(),
-    followUps: new SingleFlight(),
-    removals: new SingleFlight(),
-    sandboxStops: new SingleFlight(),
-    stops: new StopDriver(clock),
     exits: {
       arm: () => note('arm'),
       letGo: () => note('let go'),
@@ -195,27 +239,5 @@ export async function oneContainer(so: number | ContainerStatus = RUNNING.length
     },
     specs: { taskTraces: () => ({}) },
     paths: { container: () => ({ bundle: '/b', rootfs: '/b/rootfs' }), containers: '/' },
-  };
-  return {
-    // What is not here is not asked for by what these tests are about.
-    rt: parts as unknown as RuntimeContext,
-    clock,
-    world,
-    done,
-    journal,
-    holdDisk: () => {
-      const { promise, resolve } = Promise.withResolvers<undefined>();
-      disk.gate = promise.then(() => undefined);
-      return () => {
-        disk.gate = Promise.resolve();
-        resolve(undefined);
-      };
-    },
-    fillDisk: () => {
-      disk.full = true;
-      return () => {
-        disk.full = false;
-      };
-    },
   };
 }
