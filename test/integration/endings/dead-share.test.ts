@@ -1,36 +1,20 @@
 import assert from 'node:assert/strict';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { ContainerState } from '../../../src/cri/gen/api.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';
-import { LeakCheck } from '../../support/leak-check.ts';
-import { SilentFuse } from '../../support/silent-fuse.ts';
 import { eventually } from '../runtime/daemon-process.ts';
-import { container, op, pod, RuntimeFixture } from '../runtime/runtime-fixture.ts';
+import { container, op, pod } from '../runtime/runtime-fixture.ts';
+import { silentShareBench } from './silent-share.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
 /** More than a process has threads for file calls. */
 const HUNG = 20;
-let f: RuntimeFixture;
-let leaks: LeakCheck;
-let share: SilentFuse;
-
-before(async () => {
-  if (skip !== false) return;
-  f = await RuntimeFixture.make();
-  leaks = await LeakCheck.begin(f.root.leakRoots());
-  share = await SilentFuse.mount(join(f.root.dir, 'share'));
-});
-
-after(async () => {
-  if (skip !== false) return;
-  // First of all: what waits for it could not be ended else.
-  await share.end();
-  await f[Symbol.asyncDispose]();
-});
+const benchOf = silentShareBench(skip);
 
 test('containers whose mount sources are on a dead share keep no other from starting', { skip }, async () => {
+  const { f, leaks, share } = benchOf();
   const link = join(f.root.dir, 'link');
   await symlink(share.dir, link);
   const config = pod(f.root, 'dead');

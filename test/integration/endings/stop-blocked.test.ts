@@ -1,32 +1,14 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
+import { test } from 'node:test';
 import { ContainerState, NamespaceMode, PodSandboxState, type ContainerStatus } from '../../../src/cri/gen/api.ts';
 import { isKind, messageOf } from '../../../src/lib/errors.ts';
-import { LeakCheck } from '../../support/leak-check.ts';
-import { SilentFuse } from '../../support/silent-fuse.ts';
 import { eventually } from '../runtime/daemon-process.ts';
-import { container, op, pod, RuntimeFixture } from '../runtime/runtime-fixture.ts';
+import { container, op, pod } from '../runtime/runtime-fixture.ts';
+import { silentShareBench } from './silent-share.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
-let f: RuntimeFixture;
-let leaks: LeakCheck;
-let share: SilentFuse;
-
-before(async () => {
-  if (skip !== false) return;
-  f = await RuntimeFixture.make();
-  leaks = await LeakCheck.begin(f.root.leakRoots());
-  share = await SilentFuse.mount(join(f.root.dir, 'share'));
-});
-
-after(async () => {
-  if (skip !== false) return;
-  // First of all: what waits for it could not be ended else.
-  await share.end();
-  await f[Symbol.asyncDispose]();
-});
+const benchOf = silentShareBench(skip);
 
 const exited = ({ state }: ContainerStatus): boolean => state === ContainerState.CONTAINER_EXITED;
 
@@ -35,6 +17,7 @@ test(
   'SIGKILL that does not kill: said with pid, state and place, nobody else waits, and it ends by itself',
   { skip },
   async () => {
+    const { f, leaks, share } = benchOf();
     const config = pod(f.root, 'stuck', { network: NamespaceMode.POD });
     const sandboxId = await f.runSandbox(config);
     const mounts = [{ containerPath: '/share', hostPath: share.dir }];
