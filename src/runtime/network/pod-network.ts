@@ -2,7 +2,7 @@ import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
-import type { Clock, Timer } from '../../lib/clock.ts';
+import type { Clock } from '../../lib/clock.ts';
 import { errnoOf, GantryError, internal, messageOf } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Ledger, Releasers } from '../../lib/ledger.ts';
@@ -10,6 +10,8 @@ import type { Log } from '../../lib/log.ts';
 import { Waits } from '../../lib/waits.ts';
 import { NSFS_MAGIC } from '../../linux/kernel-constants.ts';
 import { readConfigFolder } from './config-folder.ts';
+import { ConnectedPods } from './connected-pods.ts';
+import { DefaultNetworkCare } from './default-network-care.ts';
 import { defaultConfig, networkName } from './default-network.ts';
 import { hostListeners, published } from './host-ports.ts';
 import { HostSetup } from './host-setup.ts';
@@ -27,19 +29,12 @@ import {
   type PlainPlan,
   type Plan,
 } from './network-plan.ts';
-import {
-  addNetwork,
-  addressesOf,
-  failedAddOf,
-  withoutAddresses,
-  type CniResult,
-  type FailedAdd,
-} from './plugin-chain.ts';
+import { addNetwork, addressesOf, failedAddOf, withoutAddresses, type CniResult } from './plugin-chain.ts';
 import { findPlugin, pluginMissing } from './plugin-runner.ts';
 import { askVersions } from './plugin-versions.ts';
-import { PortClaims, type PortHolder } from './port-claims.ts';
+import { PortClaims } from './port-claims.ts';
 import { mustComeFirst, publishedPorts } from './published-ports.ts';
-import { giveBack, mustBeFree, reservationsIn, takenFrom } from './reservations.ts';
+import { giveBackStrays, mustBeFree, takenFrom } from './reservations.ts';
 import { takeDown } from './take-down.ts';
 
 export type { NetworkRequest, PlainPlan } from './network-plan.ts';
@@ -69,13 +64,8 @@ export interface NetworkStatus {
   readonly message: string;
 }
 
-/** The ledger's kind of a pod's connection: `data.plan` is what {@link PodNetwork.plan} gave. */
-export const CNI_KIND = 'cni';
-
 // Of a whole DEL, whatever the caller's patience: it must neither hang for ever nor be cut off by a client that went away.
 const DISCONNECT_TIMEOUT_MS = 45_000;
-const REPAIR_EVERY_MS = 60_000;
-const SANDBOX_ID = /^[0-9a-f]{64}$/;
 
 /** Pods' network by CNI: from the configuration folder as it is, else (where wanted) the default network. */
 export class PodNetwork {
@@ -85,11 +75,9 @@ export class PodNetwork {
   readonly #iptables: Iptables;
   readonly #ports: PortClaims;
   readonly #health: NetworkHealth;
-  /** Disconnected ones that the ledger may still list, because their entry is forgotten only afterwards. */
-  readonly #disconnected = new Set<string>();
+  readonly #pods: ConnectedPods;
+  readonly #care: DefaultNetworkCare;
   readonly #disconnecting = new Map<string, { readonly done: Promise<void>; readonly waits: Waits }>();
-  #repair: Timer | undefined;
-  #closed = false;
 
   constructor(deps: PodNetworkDeps) {
     this.#deps = deps;
@@ -97,6 +85,8 @@ export class PodNetwork {
     this.#iptables = deps.iptables ?? new Iptables();
     this.#host = new HostSetup({ ...deps, iptables: this.#iptables });
     this.#ports = new PortClaims(deps.clock);
+    this.#pods = new ConnectedPods(deps.ledger, deps.log);
+    this.#care = new DefaultNetworkCare({ ...deps, host: this.#host, pods: this.#pods });
     const { binDirs } = deps;
     this.#health = new NetworkHealth({ ...deps, askVersions: (op, type) => askVersions(op, binDirs, type) });
   }
@@ -131,7 +121,7 @@ export class PodNetwork {
     } else throw new GantryError('Unavailable', this.#whyNone(folder), { details: { reason: NOT_READY } });
     const missing = await this.#missingPlugin(plan.network);
     if (missing !== undefined) throw pluginMissing(missing, binDirs);
-    this.#disconnected.delete(request.sandboxId);
+    this.#pods.noteConnecting(request.sandboxId);
     return toPlain(plan);
   }
 
@@ -150,7 +140,7 @@ export class PodNetwork {
     if (plan.host !== undefined) {
       await this.#host.ensure(op, plan.host);
       if (plan.ports.length > 0) await this.#host.expectPortmapChains(op);
-      this.#armRepair();
+      this.#care.arm();
     }
     const { network, attachment } = plan;
     const chain = { binDirs: this.#deps.binDirs, network, attachment, faults: this.#faults };
@@ -159,7 +149,7 @@ export class PodNetwork {
       result = await addNetwork(op, chain, request.netnsPath);
     } catch (error) {
       await this.#health.failed(network, error);
-      await this.#noteFailedAdd(plan, failedAddOf(error));
+      await this.#pods.noteFailedAdd(plan, failedAddOf(error));
       throw error;
     }
     this.#health.accepted(network);
@@ -217,40 +207,24 @@ export class PodNetwork {
   }
 
   /** Puts back what somebody took away of the default network's rules; undoes them when no pod is left. */
-  async repair(op: Op): Promise<void> {
-    // The volatile ledger can be lost while pods live on: their own entries are durable and say which network it was.
-    const network = this.#host.current() ?? this.#plans().find(({ host }) => host !== undefined)?.host;
-    if (network === undefined) return;
-    if (this.#defaultUsed()) await this.#host.ensure(op, network, { lookNow: true });
-    else await this.#host.releaseUnless(op, () => this.#defaultUsed());
+  repair(op: Op): Promise<void> {
+    return this.#care.repair(op);
   }
 
-  /**
-   * Gives back the addresses of the default network whose sandbox nobody knows any more: of one whose record and ledger were lost, DEL is
-   * never called. `isKnown` is asked when the reservation has been read: a sandbox is known before it has an address, and until it has none.
-   */
-  async giveBackStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
+  /** Of the default network; see {@link giveBackStrays}. */
+  giveBackStrays(isKnown: (sandboxId: string) => boolean): Promise<void> {
     const { ipamDir, instance, log } = this.#deps;
-    for (const found of await reservationsIn(join(ipamDir, networkName(instance)))) {
-      if (!SANDBOX_ID.test(found.id) || isKnown(found.id)) continue;
-      try {
-        await giveBack(found);
-        log.info({ ...found }, 'an address without an owner was given back');
-      } catch (error) {
-        log.warn({ ...found, error: messageOf(error) }, 'an address without an owner could not be given back');
-      }
-    }
+    return giveBackStrays(log, join(ipamDir, networkName(instance)), isKnown);
   }
 
   /** Looks after the rules of the pods that an earlier process connected. */
   start(): void {
-    if (this.#host.current() !== undefined) this.#armRepair();
+    if (this.#host.current() !== undefined) this.#care.arm();
   }
 
   close(): void {
-    this.#closed = true;
     this.#health.close();
-    this.#repair?.cancel();
+    this.#care.close();
   }
 
   async #disconnect(op: Op, plan: Plan, netnsPath: string | undefined): Promise<void> {
@@ -268,27 +242,9 @@ export class PodNetwork {
     const down = { chain, netns, result, failedAdd, present, iptables: this.#iptables };
     const without = await takeDown(op, down);
     await mustBeFree(plan.network, addresses, id);
-    this.#disconnected.add(id);
+    this.#pods.noteDisconnected(id);
     if (without !== undefined) this.#deps.onDoneWithout?.(subjectOf(plan), without);
-    if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#defaultUsed());
-  }
-
-  /** On disk, as taking it down may be another process's part. It only spares work: that it cannot be noted changes nothing. */
-  async #noteFailedAdd(plan: Plan, failedAdd: FailedAdd | undefined): Promise<void> {
-    if (failedAdd === undefined) return;
-    const { ledger, log } = this.#deps;
-    const id = plan.attachment.containerId;
-    const entry = ledger
-      .owners()
-      .flatMap((owner) => ledger.entriesOf(owner))
-      .find(({ kind, key }) => kind === CNI_KIND && key === id);
-    if (entry === undefined) return;
-    const data = { ...entry.data, plan: toPlain({ ...plan, failedAdd }) };
-    try {
-      await ledger.intend(entry.owner, { kind: CNI_KIND, key: id, data, volatile: false });
-    } catch (error) {
-      log.warn({ sandboxId: id, error: messageOf(error) }, 'where CNI ADD failed could not be noted');
-    }
+    if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#pods.useDefault());
   }
 
   /** What the network is by now, when it came from a file and is another than the pod's. */
@@ -300,41 +256,14 @@ export class PodNetwork {
     return isDeepStrictEqual(present, network) ? undefined : present;
   }
 
-  /** Every pod's connection that the ledger knows of, except those that were taken down a moment ago. */
-  #plans(): Plan[] {
-    const { ledger } = this.#deps;
-    const known = new Set<string>();
-    const plans = ledger.owners().flatMap((owner) =>
-      ledger.entriesOf(owner).flatMap(({ kind, data }) => {
-        if (kind !== CNI_KIND) return [];
-        const plan = readPlan(data['plan'] as PlainPlan);
-        known.add(plan.attachment.containerId);
-        return this.#disconnected.has(plan.attachment.containerId) ? [] : [plan];
-      }),
-    );
-    for (const id of this.#disconnected) if (!known.has(id)) this.#disconnected.delete(id);
-    return plans;
-  }
-
-  #defaultUsed(): boolean {
-    return this.#plans().some(({ host }) => host !== undefined);
-  }
-
   async #claimPorts(op: Op, { sandboxId, portMappings, podNamespace, podName }: NetworkRequest): Promise<void> {
     const ports = published(portMappings);
     if (ports.length === 0) return;
-    const before = new Set(this.#holders().map((holder) => holder.sandboxId));
+    const before = new Set(this.#pods.holders().map((holder) => holder.sandboxId));
     const [listeners, elsewhere] = [await hostListeners(), await publishedPorts(op, this.#iptables, ports)];
     // From here on nobody comes between.
     const holder = { sandboxId, pod: `${podNamespace}/${podName}`, ports };
-    this.#ports.claim(holder, this.#holders(), listeners, elsewhere, before);
-  }
-
-  #holders(): PortHolder[] {
-    return this.#plans().map(({ attachment: { containerId, args }, ports }) => {
-      const { K8S_POD_NAMESPACE: namespace = '', K8S_POD_NAME: name = '' } = args;
-      return { sandboxId: containerId, pod: `${namespace}/${name}`, ports };
-    });
+    this.#ports.claim(holder, this.#pods.holders(), listeners, elsewhere, before);
   }
 
   async #missingPlugin(network: NetworkConfig): Promise<string | undefined> {
@@ -347,21 +276,6 @@ export class PodNetwork {
   #whyNone(folder: Exclude<Awaited<ReturnType<typeof readConfigFolder>>, { kind: 'found' }>): string {
     if (folder.kind === 'empty') return `no CNI configuration in ${this.#deps.confDir}`;
     return `no usable CNI configuration in ${this.#deps.confDir}: ${folder.problems.join('; ')}`;
-  }
-
-  #armRepair(): void {
-    if (this.#closed) return;
-    this.#repair ??= this.#deps.clock.after(REPAIR_EVERY_MS, () => {
-      this.#repair = undefined;
-      const { log, clock } = this.#deps;
-      detached(log, clock, DISCONNECT_TIMEOUT_MS, 'look after the pod network', (op) => this.repair(op))
-        .catch((error: unknown) => {
-          log.warn({ error: messageOf(error) }, 'the pod network cannot be looked after');
-        })
-        .finally(() => {
-          if (this.#host.current() !== undefined) this.#armRepair();
-        });
-    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { errnoOf, internal } from '../../lib/errors.ts';
+import { errnoOf, internal, messageOf } from '../../lib/errors.ts';
+import type { Log } from '../../lib/log.ts';
 import { namesIn } from '../../lib/may-be-gone.ts';
 import { lockFile } from '../../linux/file-lock.ts';
 import { isObject, type NetworkConfig } from './network-config.ts';
@@ -14,6 +15,8 @@ export interface Reservation {
 
 /** An address file; beside them host-local keeps its lock and the last address that it gave. */
 const ADDRESS = /^[0-9a-f.:]+$/;
+
+const SANDBOX_ID = /^[0-9a-f]{64}$/;
 
 /** Where host-local keeps a network's addresses unless it is told otherwise. */
 export const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
@@ -86,6 +89,22 @@ export async function giveBack({ path, id }: Reservation): Promise<void> {
     if (errnoOf(error) !== 'ENOENT') throw error;
   } finally {
     await lock.release();
+  }
+}
+
+/**
+ * Gives back the addresses of a network whose sandbox nobody knows any more: of one whose record and ledger were lost, DEL is never called.
+ * `isKnown` is asked when the reservation has been read: a sandbox is known before it has an address, and until it has none.
+ */
+export async function giveBackStrays(log: Log, folder: string, isKnown: (sandboxId: string) => boolean): Promise<void> {
+  for (const found of await reservationsIn(folder)) {
+    if (!SANDBOX_ID.test(found.id) || isKnown(found.id)) continue;
+    try {
+      await giveBack(found);
+      log.info({ ...found }, 'an address without an owner was given back');
+    } catch (error) {
+      log.warn({ ...found, error: messageOf(error) }, 'an address without an owner could not be given back');
+    }
   }
 }
 
