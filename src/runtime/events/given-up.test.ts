@@ -48,7 +48,7 @@ for (const [what, { id, hangsAt, begin }] of Object.entries(WORK)) {
       await gate.promise;
     };
     world.readExit = () => reach('the last word of its monitor').then(() => undefined);
-    const exits = { ...plain.exits, isArmed: () => false } as unknown as RuntimeContext['exits'];
+    const exits = { isArmed: () => false, letGo: () => undefined } as unknown as RuntimeContext['exits'];
     const rt = { ...plain, exits, faults: { ...NO_FAULTS, reach } };
     recordExit(rt, ID, { kind: 'unknown', reason: 'its monitor does not react', finishedAtWallMs: 1 });
 
