@@ -9,7 +9,8 @@ import { serveApi } from '../kube/api/server.ts';
 import { inProcessClient } from '../kube/in-process-client.ts';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
-import { failedPrecondition, isKind, messageOf, withContext } from '../lib/errors.ts';
+import type { Examiner } from '../lib/doctor.ts';
+import { failedPrecondition, isKind, withContext } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { DiskRoom } from '../lib/store/disk-room.ts';
 import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
@@ -19,7 +20,8 @@ import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { removeTemporariesOf, writeFileAtomic } from '../lib/atomic-file.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
 import { MONITOR_CGROUP } from '../runtime/host.ts';
-import { createRuntime } from '../runtime/main.ts';
+import { createRuntime, type Runtime } from '../runtime/main.ts';
+import { Closers } from './closers.ts';
 import type { GantryConfig } from './config.ts';
 import { endStrays } from './end-strays.ts';
 import { gantryExtensions } from './extensions.ts';
@@ -35,129 +37,41 @@ const DAEMON_CGROUP = 'daemon';
 const OWN_CGROUPS = [DAEMON_CGROUP, MONITOR_CGROUP];
 const LAST_STEP_MS = 5_000;
 
+/** What every step of the start is given. */
+interface Start {
+  readonly config: GantryConfig;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly version: string;
+  readonly closers: Closers;
+  readonly takeOver: TakeOver;
+}
+
+interface Stores {
+  readonly store: StoreThread;
+  readonly room: DiskRoom;
+  readonly journal: Journal;
+}
+
 /**
  * One process with runtime, agent and API, wired by hand: each part is made of those above it, and closed in the reverse order.
  * Throws FailedPrecondition, in one line, when the host lacks something or another gantryd has this root folder.
  */
 export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
-  const closers: { readonly what: string; readonly close: () => unknown }[] = [];
-  const close = async (): Promise<void> => {
-    for (const { what, close: closeOne } of closers.splice(0).reverse()) {
-      try {
-        await closeOne();
-      } catch (error) {
-        log.warn({ what, error: messageOf(error) }, 'a part did not close cleanly');
-      }
-    }
-  };
-  const closing = <T>(what: string, part: T, closePart: (part: T) => unknown): T => {
-    closers.push({ what, close: () => closePart(part) });
-    return part;
-  };
-
+  const closers = new Closers(log);
+  const start: Start = { config, clock, log, version, closers, takeOver: new TakeOver(log) };
   try {
-    await makeOwnFolders(config);
-    closing('lock', await lockRoot(config.root), (lock) => lock.release());
-    const cgroups = await joinOwnCgroup(config, clock, log);
-    const bootId = await readBootId();
-    closing('cgroups', cgroups, (part) =>
-      leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, part),
-    );
-    const store = closing('store', new StoreThread(), (thread) => thread.close());
-    const room = closing(
-      'disk room',
-      await DiskRoom.open({ store, path: join(config.root, 'reserve'), clock, log }),
-      (part) => part.close(),
-    );
-    const journalDb = await openDatabase(store, log, { path: join(config.root, 'journal.db'), schema: JOURNAL_SCHEMA });
-    const journal = await Journal.open(journalDb, clock, bootId, log);
-
+    await takeOwnPlaces(start);
+    const stores = await openStores(start);
     let agent: Agent | undefined;
-    const takeOver = new TakeOver(log);
-    const runtime = closing(
-      'runtime',
-      await createRuntime(
-        {
-          root: config.root,
-          state: config.state,
-          netnsDir: config.netnsDir,
-          instance: config.instance,
-          cgroupParent: config.cgroupParent,
-          ociRuntime: config.ociRuntime,
-          cniConfDir: config.cniConfDir,
-          cniBinDirs: config.cniBinDir,
-          registryConfigDir: config.registryConfigDir,
-          defaultNetwork: !config.runtimeOnly,
-          version,
-        },
-        {
-          clock,
-          log,
-          journal,
-          store,
-          room,
-          credentialFiles: credentialFilePaths(process.env, homedir()),
-          env: process.env,
-          // Before it has taken over it knows nothing to be asked about.
-          otherExaminers: () => (agent === undefined || !takeOver.isDone ? [] : [agent.examiner]),
-        },
-      ),
-      (part) => part.close(),
-    );
-    for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
-    const cri = await serveCri({
-      listen: config.criListen,
-      runtime: runtime.runtime,
-      image: runtime.image,
-      extraServices: [serveInspector(runtime.inspector)],
-      clock,
-      log,
-    });
-    closing('CRI server', cri, (server) => server.close());
-
+    // Before it has taken over it knows nothing to be asked about.
+    const agentsExaminers = (): Examiner[] => (agent === undefined || !start.takeOver.isDone ? [] : [agent.examiner]);
+    const runtime = await openRuntime(start, stores, agentsExaminers);
+    await serveRuntime(start, runtime);
     if (!config.runtimeOnly) {
-      const apiDb = await openDatabase(store, log, {
-        path: join(config.root, 'api.db'),
-        schema: API_SCHEMA,
-        reserve: room.reservePath,
-      });
-      const api = await openEmbeddedApi({
-        db: apiDb,
-        clock,
-        log: log.child({ component: 'api' }),
-        nodeName: config.nodeName,
-        room,
-      });
-      closing('API', api, (part) => part.close());
-      const kube = inProcessClient(api.registry, clock);
-      const made = await createAgent({
-        cri: { runtime: runtime.runtime, image: runtime.image },
-        kube,
-        journal,
-        clock,
-        log,
-        podsDir: config.podsDir,
-        logRoot: config.logRoot,
-        nodeName: config.nodeName,
-        agentId: config.instance,
-        cgroupParent: config.cgroupParent,
-        version,
-        hadPod: async (podUid) => (await journal.query({ podUid }, 1)).length > 0,
-      });
-      const server = await serveApi({
-        registry: api.registry,
-        clock,
-        log: log.child({ component: 'api' }),
-        listen: [config.apiListen],
-        version,
-        pods: made.subresources,
-        extensions: gantryExtensions({ runtime, journal, kube, agent: () => made }),
-        notReady: () => takeOver.notReady(),
-      });
-      closing('API server', server, (part) => part.close());
-      closing('agent', made, (part) => part.stop());
+      const made = await openAgent(start, stores, runtime);
       agent = made;
-      takeOver.begin({ recovered: runtime.recovered, start: () => made.start() });
+      start.takeOver.begin({ recovered: runtime.recovered, start: () => made.start() });
     }
     await writePidFile(join(config.state, 'gantryd.pid'));
     log.info(
@@ -171,11 +85,101 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
       },
       'gantryd is serving',
     );
-    return { close };
+    return { close: () => closers.close() };
   } catch (error) {
-    await close();
+    await closers.close();
     throw error;
   }
+}
+
+/** The folders, the lock that keeps others out of them, and a cgroup. */
+async function takeOwnPlaces({ config, clock, log, closers }: Start): Promise<void> {
+  await makeOwnFolders(config);
+  closers.add('lock', await lockRoot(config.root), (lock) => lock.release());
+  closers.add('cgroups', await joinOwnCgroup(config, clock, log), (cgroups) =>
+    leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, cgroups),
+  );
+}
+
+async function openStores({ config, clock, log, closers }: Start): Promise<Stores> {
+  const bootId = await readBootId();
+  const store = closers.add('store', new StoreThread(), (thread) => thread.close());
+  const path = join(config.root, 'reserve');
+  const room = closers.add('disk room', await DiskRoom.open({ store, path, clock, log }), (part) => part.close());
+  const journalDb = await openDatabase(store, log, { path: join(config.root, 'journal.db'), schema: JOURNAL_SCHEMA });
+  return { store, room, journal: await Journal.open(journalDb, clock, bootId, log) };
+}
+
+async function openRuntime(
+  { config, clock, log, version, closers }: Start,
+  stores: Stores,
+  otherExaminers: () => readonly Examiner[],
+): Promise<Runtime> {
+  const settings = {
+    root: config.root,
+    state: config.state,
+    netnsDir: config.netnsDir,
+    instance: config.instance,
+    cgroupParent: config.cgroupParent,
+    ociRuntime: config.ociRuntime,
+    cniConfDir: config.cniConfDir,
+    cniBinDirs: config.cniBinDir,
+    registryConfigDir: config.registryConfigDir,
+    defaultNetwork: !config.runtimeOnly,
+    version,
+  };
+  const credentialFiles = credentialFilePaths(process.env, homedir());
+  const deps = { ...stores, clock, log, credentialFiles, env: process.env, otherExaminers };
+  const runtime = closers.add('runtime', await createRuntime(settings, deps), (part) => part.close());
+  for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
+  return runtime;
+}
+
+async function serveRuntime(
+  { config, clock, log, closers }: Start,
+  { runtime, image, inspector }: Runtime,
+): Promise<void> {
+  const extraServices = [serveInspector(inspector)];
+  const cri = await serveCri({ listen: config.criListen, runtime, image, extraServices, clock, log });
+  closers.add('CRI server', cri, (server) => server.close());
+}
+
+/** The API, what serves it, and the agent, which looks after nothing yet. */
+async function openAgent(start: Start, { store, room, journal }: Stores, runtime: Runtime): Promise<Agent> {
+  const { config, clock, log, version, closers, takeOver } = start;
+  const { nodeName } = config;
+  const path = join(config.root, 'api.db');
+  const db = await openDatabase(store, log, { path, schema: API_SCHEMA, reserve: room.reservePath });
+  const apiLog = log.child({ component: 'api' });
+  const api = await openEmbeddedApi({ db, clock, log: apiLog, nodeName, room });
+  closers.add('API', api, (part) => part.close());
+  const kube = inProcessClient(api.registry, clock);
+  const agent = await createAgent({
+    cri: { runtime: runtime.runtime, image: runtime.image },
+    kube,
+    journal,
+    clock,
+    log,
+    podsDir: config.podsDir,
+    logRoot: config.logRoot,
+    nodeName,
+    agentId: config.instance,
+    cgroupParent: config.cgroupParent,
+    version,
+    hadPod: async (podUid) => (await journal.query({ podUid }, 1)).length > 0,
+  });
+  const server = await serveApi({
+    registry: api.registry,
+    clock,
+    log: apiLog,
+    listen: [config.apiListen],
+    version,
+    pods: agent.subresources,
+    extensions: gantryExtensions({ runtime, journal, kube, agent: () => agent }),
+    notReady: () => takeOver.notReady(),
+  });
+  closers.add('API server', server, (part) => part.close());
+  return closers.add('agent', agent, (part) => part.stop());
 }
 
 async function lockRoot(root: string): ReturnType<typeof lockFile> {
