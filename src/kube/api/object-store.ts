@@ -178,7 +178,10 @@ export class ObjectStore {
     this.#inFlight.push(flight);
     const statement = removed
       ? deleteStatement(resource, namespace, name)
-      : putStatement(resource, namespace, name, resourceVersion, body, applied);
+      : putStatement({
+          ...{ resource, namespace, name, resource_version: resourceVersion, body },
+          applied: applied === undefined ? null : JSON.stringify(applied),
+        });
     try {
       await this.#db.write(statement, {
         sql: `INSERT OR REPLACE INTO api_state (key, value) VALUES ('resource_version', ?)`,
@@ -238,17 +241,11 @@ function decode(row: Row): StoredObject {
   return row.applied === null ? { object } : { object, applied: JSON.parse(row.applied) as Applied };
 }
 
-function putStatement(
-  resource: Resource,
-  namespace: string,
-  name: string,
-  resourceVersion: number,
-  body: string,
-  applied: Applied | undefined,
-): Statement {
+function putStatement(row: Row): Statement {
+  const { resource, namespace, name, resource_version: resourceVersion, body, applied } = row;
   return {
     sql: 'INSERT OR REPLACE INTO objects (resource, namespace, name, resource_version, body, applied) VALUES (?, ?, ?, ?, ?, ?)',
-    params: [resource, namespace, name, resourceVersion, body, applied === undefined ? null : JSON.stringify(applied)],
+    params: [resource, namespace, name, resourceVersion, body, applied],
   };
 }
 

@@ -146,14 +146,19 @@ const TABLES: Readonly<Record<Resource, TableKind>> = {
   },
 };
 
-/** @param withColumns false for the later events of a watch, as clients expect */
+export interface TableRequest {
+  readonly format: TableFormat;
+  /** For the ages. */
+  readonly wallMs: number;
+  readonly metadata: { readonly resourceVersion: string };
+  /** False for the later events of a watch, as clients expect. */
+  readonly withColumns: boolean;
+}
+
 export function tableOf(
   resource: Resource,
   objects: readonly KubeObject[],
-  wallMs: number,
-  format: TableFormat,
-  metadata: { resourceVersion: string },
-  withColumns: boolean,
+  { format, wallMs, metadata, withColumns }: TableRequest,
 ): unknown {
   const { columns, cells } = TABLES[resource];
   const columnDefinitions = columns.map(({ name, type = 'string', format: of = '', priority = 0 }) => ({

@@ -41,7 +41,7 @@ async function serveCollection(deps: ObjectRoutesDeps, exchange: Exchange, targe
         const list = deps.registry.list(resource, options);
         const table = wantedTable(exchange.request.headers.accept);
         if (table === undefined) sendJson(exchange, 200, list);
-        else sendJson(exchange, 200, render(deps, exchange, table, resource, list.items, list.metadata));
+        else sendJson(exchange, 200, render(deps, exchange, table, resource, list));
       }
       return;
     case 'POST': {
@@ -85,7 +85,7 @@ async function serveObject(
       const object = registry.get(resource, key);
       const table = wantedTable(exchange.request.headers.accept);
       if (table === undefined) sendJson(exchange, 200, object);
-      else sendJson(exchange, 200, render(deps, exchange, table, resource, [object], object.metadata));
+      else sendJson(exchange, 200, render(deps, exchange, table, resource, alone(object)));
       return;
     }
     case 'PUT': {
@@ -119,7 +119,7 @@ async function serveObject(
 function sendWritten(deps: ObjectRoutesDeps, exchange: Exchange, resource: Resource, result: WriteResult): void {
   const table = wantedTable(exchange.request.headers.accept);
   const { object } = result;
-  const body = table === undefined ? object : render(deps, exchange, table, resource, [object], object.metadata);
+  const body = table === undefined ? object : render(deps, exchange, table, resource, alone(object));
   sendJson(exchange, result.created ? 201 : 200, body, result.warnings);
 }
 
@@ -159,7 +159,8 @@ async function serveWatch(
   function tableEvent(event: WatchEvent<KubeObject>, format: TableFormat, first: boolean): unknown {
     if (event.type === 'BOOKMARK') return event;
     const { type, object } = event;
-    return { type, object: tableOf(resource, [object], deps.clock.wallMs(), format, object.metadata, first) };
+    const request = { format, wallMs: deps.clock.wallMs(), metadata: object.metadata, withColumns: first };
+    return { type, object: tableOf(resource, [object], request) };
   }
 }
 
@@ -168,11 +169,21 @@ function render(
   exchange: Exchange,
   format: TableFormat,
   resource: Resource,
-  items: readonly KubeObject[],
-  metadata: { resourceVersion: string },
+  { items, metadata }: Shown,
 ): unknown {
   const include = exchange.query.get('includeObject') ?? 'Metadata';
-  return tableOf(resource, items, deps.clock.wallMs(), { ...format, include }, metadata, true);
+  const wallMs = deps.clock.wallMs();
+  return tableOf(resource, items, { format: { ...format, include }, wallMs, metadata, withColumns: true });
+}
+
+/** What a table is made of: a list, or an object as a list of one. */
+interface Shown {
+  readonly items: readonly KubeObject[];
+  readonly metadata: { readonly resourceVersion: string };
+}
+
+function alone(object: KubeObject): Shown {
+  return { items: [object], metadata: object.metadata };
 }
 
 function namespaceOf({ namespace }: ObjectTarget): { namespace?: string } {
