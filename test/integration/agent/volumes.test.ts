@@ -269,13 +269,13 @@ await test(
     );
     await b.add(manager, hung);
     // Where they hang in this process's threads, there is none left for what follows: it would wait for ever.
-    let freed = false;
+    const state = { freed: false };
     const enough = setTimeout(() => {
-      freed = true;
+      state.freed = true;
       void share.end();
     }, PATIENCE_MS);
     t.after(() => clearTimeout(enough));
-    for (let i = 0; i < HUNG && !freed; i++) await share.opened().catch(() => undefined);
+    for (let i = 0; i < HUNG && !state.freed; i++) await share.opened().catch(() => undefined);
 
     const other = podWith(
       [
@@ -289,7 +289,7 @@ await test(
     await b.until('the other pod is ready', () => manager.ofPod(other).ready);
     assert.equal(await readFile(join(manager.ofPod(other).paths.get('conf') ?? '', 'mode'), 'utf8'), 'fast');
     assert.equal(manager.ofPod(hung).ready, false);
-    assert.ok(!freed, 'all that while the share is dead');
+    assert.ok(!state.freed, 'all that while the share is dead');
 
     b.wanted.clear();
     manager.poke();
