@@ -85,135 +85,28 @@ export interface PendingVolume extends BlockedVolume {
   readonly podName?: string;
 }
 
+/** The agent's parts: some know each other, and are asked for when they are needed. */
+interface Parts {
+  readonly paths: PodPaths;
+  readonly remover: TreeRemover;
+  readonly events: EventRecorder;
+  readonly pleg: Pleg;
+  readonly node: NodeAgent;
+  readonly volumes: VolumeManager;
+  readonly workers: Workers;
+  /** Lets go of processes and threads: they must not outlive us, as they are in the daemon's own cgroup. */
+  readonly closeCalls: () => void;
+}
+
 /** The kubelet's place: everything between the Kubernetes API and the runtime of one machine. */
 export async function createAgent(config: AgentConfig): Promise<Agent> {
-  const { clock, kube, nodeName, cri } = config;
-  const log = config.log.child({ component: 'agent' });
+  const { clock, kube, cri } = config;
   const stopping = new AbortController();
-  const op: Op = { signal: stopping.signal, log };
-  await mkdir(config.podsDir, { recursive: true, mode: 0o750 });
-  await mkdir(config.logRoot, { recursive: true, mode: 0o755 });
-  // The kernel's tables have real paths: a link in the middle would hide every mount from us (FAILURES.md row 48).
-  const paths = new PodPaths(await realpath(config.podsDir), await realpath(config.logRoot));
-  const bootId = config.host?.bootId ?? (await readBootId());
-  const memoryBytes = config.host?.memoryBytes ?? os.totalmem();
-  const diskBytes = config.host?.diskBytes ?? (await fileSystemBytes(paths.podsDir));
-  const cpus = config.host?.cpus ?? os.availableParallelism();
-  const safeRemove = new SafeRemove({ clock });
-  const remover = config.host?.remover ?? safeRemove;
-  const hangSafe = new HangSafe({ clock });
-  const events = new EventRecorder({ kube, clock, log, host: nodeName, signal: stopping.signal });
-  const story = new Story(config.journal, events);
-  const mounts = config.host?.mounts;
-  const plugins =
-    config.host?.plugins ??
-    standardPlugins({
-      paths,
-      clock,
-      kube,
-      remover,
-      hangSafe,
-      memoryBytes,
-      ...(mounts === undefined ? {} : { mounts }),
-    });
-
-  const pleg = new Pleg({
-    runtime: cri.runtime,
-    agentId: config.agentId,
-    clock,
-    op,
-    onChange: (uids) => workers.runtimeChanged(uids),
-  });
-  const node = new NodeAgent({
-    runtime: cri.runtime,
-    kube,
-    clock,
-    nodeName,
-    agentVersion: config.version,
-    bootId,
-    memoryBytes,
-    diskBytes,
-    cpus,
-    problems: () => plegProblems(pleg),
-  });
-  const volumes: VolumeManager = new VolumeManager({
-    plugins,
-    paths,
-    clock,
-    log,
-    demands: () => workers.demands(),
-    mayTearDown: (uid) => workers.mayTearDown(uid),
-    onNews: (news) =>
-      void tellVolumeNews(news, { story, paths, wake: (uid) => workers.wake(uid), podOf: (uid) => workers.podOf(uid) }),
-    onDirectoryGone: (uid) => workers.wake(uid),
-  });
-  const images = new ImagePuller({
-    images: cri.image,
-    pullSecrets: (bounded, pod) => pullSecrets(bounded, kube, pod),
-    clock,
-    story,
-    op,
-    wake: (uid) => workers.wake(uid),
-  });
-  const workers: Workers = new Workers({
-    runtime: cri.runtime,
-    images,
-    kube,
-    volumes,
-    status: new StatusWriter(kube, clock, op),
-    story,
-    clock,
-    op,
-    paths,
-    remover,
-    bootId,
-    agentId: config.agentId,
-    cgroupParent: config.cgroupParent,
-    node: {
-      nodeName,
-      memoryBytes,
-      diskBytes,
-      cpuMilli: cpus * 1000,
-      hostIps: () => node.hostIps,
-      runtimeName: () => node.runtimeName,
-      hostDns: readHostDns,
-      hostsFile: readHostsFile,
-    },
-    snapshot: () => pleg.snapshot,
-  });
-  const synced = Promise.withResolvers<true>();
-  const source = new PodSource({
-    kube,
-    clock,
-    nodeName,
-    onPod: (pod) => workers.set(toNodePod(pod)),
-    onGone: (uid, last) => workers.gone(uid, toNodePod(last)),
-    onSynced: () => synced.resolve(true),
-  });
-  const running: Promise<void>[] = [];
-
+  const op: Op = { signal: stopping.signal, log: config.log.child({ component: 'agent' }) };
+  const parts = makeParts(op, config, await lookAtMachine(config));
+  const { paths, remover, volumes, workers } = parts;
   return {
-    start: async () => {
-      await node.prepare(op);
-      running.push(source.run(op), node.run(op));
-      await synced.promise;
-      // Pods first, then the runtime, then the disk: what is found has its owner by then, if it has one.
-      running.push(hearRuntime(op, { runtime: cri.runtime, clock, agentId: config.agentId, hint: () => pleg.hint() }));
-      await pleg.start();
-      workers.sourcesReady();
-      await volumes.start();
-    },
-    stop: async () => {
-      pleg.stop();
-      volumes.stop();
-      workers.stop();
-      await Promise.race([events.flush(), clock.sleep(LAST_WORDS_MS)]);
-      stopping.abort(canceled('the agent stops'));
-      await Promise.allSettled(running);
-      // Their processes and threads must not outlive us: they are in the daemon's own cgroup.
-      hangSafe.close();
-      safeRemove.close();
-    },
+    ...life(op, stopping, config, parts),
     subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
     pendingVolumes: () => withNames(volumes.blocked(), workers, paths),
     examiner: podFolderExaminer({
@@ -227,6 +120,113 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       hadPod: (uid) => config.hadPod(uid),
     }),
     pendingWork: (uid) => [...workers.pending(uid), ...blockedWork(volumes.blocked(), uid)],
+  };
+}
+
+type Machine = Pick<AgentHost, 'bootId' | 'memoryBytes' | 'diskBytes' | 'cpus'> & { readonly paths: PodPaths };
+
+/** Makes the agent's folders, too. */
+async function lookAtMachine({ podsDir, logRoot, host }: AgentConfig): Promise<Machine> {
+  await mkdir(podsDir, { recursive: true, mode: 0o750 });
+  await mkdir(logRoot, { recursive: true, mode: 0o755 });
+  // The kernel's tables have real paths: a link in the middle would hide every mount from us (FAILURES.md row 48).
+  const paths = new PodPaths(await realpath(podsDir), await realpath(logRoot));
+  return {
+    paths,
+    bootId: host?.bootId ?? (await readBootId()),
+    memoryBytes: host?.memoryBytes ?? os.totalmem(),
+    diskBytes: host?.diskBytes ?? (await fileSystemBytes(paths.podsDir)),
+    cpus: host?.cpus ?? os.availableParallelism(),
+  };
+}
+
+function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
+  const { clock, kube, nodeName, cri, agentId, cgroupParent, host } = config;
+  const { log } = op;
+  const { paths, bootId, memoryBytes, diskBytes, cpus } = machine;
+  const safeRemove = new SafeRemove({ clock });
+  const hangSafe = new HangSafe({ clock });
+  const remover = host?.remover ?? safeRemove;
+  const events = new EventRecorder({ kube, clock, log, host: nodeName, signal: op.signal });
+  const story = new Story(config.journal, events);
+  const pleg = new Pleg({ runtime: cri.runtime, agentId, clock, op, onChange: (uids) => workers.runtimeChanged(uids) });
+  const node = new NodeAgent({
+    ...{ runtime: cri.runtime, kube, clock, nodeName, agentVersion: config.version },
+    ...{ bootId, memoryBytes, diskBytes, cpus },
+    problems: () => plegProblems(pleg),
+  });
+  const mounts = host?.mounts === undefined ? {} : { mounts: host.mounts };
+  const volumes: VolumeManager = new VolumeManager({
+    plugins: host?.plugins ?? standardPlugins({ paths, clock, kube, remover, hangSafe, memoryBytes, ...mounts }),
+    ...{ paths, clock, log },
+    demands: () => workers.demands(),
+    mayTearDown: (uid) => workers.mayTearDown(uid),
+    onNews: (news) =>
+      void tellVolumeNews(news, { story, paths, wake: (uid) => workers.wake(uid), podOf: (uid) => workers.podOf(uid) }),
+    onDirectoryGone: (uid) => workers.wake(uid),
+  });
+  const images = new ImagePuller({
+    images: cri.image,
+    pullSecrets: (bounded, pod) => pullSecrets(bounded, kube, pod),
+    ...{ clock, story, op },
+    wake: (uid) => workers.wake(uid),
+  });
+  const workers: Workers = new Workers({
+    ...{ runtime: cri.runtime, images, kube, volumes, story, clock, op, paths, remover, bootId, agentId, cgroupParent },
+    status: new StatusWriter(kube, clock, op),
+    node: {
+      ...{ nodeName, memoryBytes, diskBytes, cpuMilli: cpus * 1000 },
+      hostIps: () => node.hostIps,
+      runtimeName: () => node.runtimeName,
+      hostDns: readHostDns,
+      hostsFile: readHostsFile,
+    },
+    snapshot: () => pleg.snapshot,
+  });
+  const closeCalls = (): void => {
+    hangSafe.close();
+    safeRemove.close();
+  };
+  return { paths, remover, events, pleg, node, volumes, workers, closeCalls };
+}
+
+/** How it takes over, and how it leaves. */
+function life(
+  op: Op,
+  stopping: AbortController,
+  { cri, kube, clock, nodeName, agentId }: AgentConfig,
+  { events, pleg, node, volumes, workers, closeCalls }: Parts,
+): Pick<Agent, 'start' | 'stop'> {
+  const synced = Promise.withResolvers<true>();
+  const source = new PodSource({
+    kube,
+    clock,
+    nodeName,
+    onPod: (pod) => workers.set(toNodePod(pod)),
+    onGone: (uid, last) => workers.gone(uid, toNodePod(last)),
+    onSynced: () => synced.resolve(true),
+  });
+  const running: Promise<void>[] = [];
+  return {
+    start: async () => {
+      await node.prepare(op);
+      running.push(source.run(op), node.run(op));
+      await synced.promise;
+      // Pods first, then the runtime, then the disk: what is found has its owner by then, if it has one.
+      running.push(hearRuntime(op, { runtime: cri.runtime, clock, agentId, hint: () => pleg.hint() }));
+      await pleg.start();
+      workers.sourcesReady();
+      await volumes.start();
+    },
+    stop: async () => {
+      pleg.stop();
+      volumes.stop();
+      workers.stop();
+      await Promise.race([events.flush(), clock.sleep(LAST_WORDS_MS)]);
+      stopping.abort(canceled('the agent stops'));
+      await Promise.allSettled(running);
+      closeCalls();
+    },
   };
 }
 

@@ -11,30 +11,32 @@ export interface SandboxDeps {
   readonly story: Story;
 }
 
+/** A pod whose containers have ended. */
+export interface EndedPod {
+  readonly pod: StoryPod;
+  readonly state: PodRuntimeState;
+  /** Sandboxes that have been stopped before; those that are stopped now are added. */
+  readonly stopped: Set<string>;
+  readonly why: string;
+}
+
 const STOP_TIMEOUT_MS = 120_000;
 const REMOVE_TIMEOUT_MS = 120_000;
 
 /**
  * Stops every sandbox of a pod whose containers have ended: network and namespaces are given back. One that fails does not
- * keep the others (BEHAVIOUR.md 80); then it throws, to be called again. Those in `done` have been stopped before.
+ * keep the others (BEHAVIOUR.md 80); then it throws, to be called again.
  */
-export async function stopSandboxes(
-  op: Op,
-  deps: SandboxDeps,
-  pod: StoryPod,
-  state: PodRuntimeState,
-  done: Set<string>,
-  why: string,
-): Promise<void> {
+export async function stopSandboxes(op: Op, deps: SandboxDeps, { pod, state, stopped, why }: EndedPod): Promise<void> {
   const errors: unknown[] = [];
   for (const { id } of state.sandboxes) {
-    if (done.has(id)) continue;
+    if (stopped.has(id)) continue;
     const startedMs = deps.clock.monotonicMs();
     try {
       await withDeadline(op, deps.clock, STOP_TIMEOUT_MS, 'StopPodSandbox', (bounded) =>
         deps.runtime.stopPodSandbox(bounded, { podSandboxId: id }),
       );
-      done.add(id);
+      stopped.add(id);
       const durationMs = deps.clock.monotonicMs() - startedMs;
       deps.story.tell({
         pod,

@@ -268,7 +268,7 @@ export class PodWorker {
       this.#publish(state, new Map());
       return this.#killer.nextRetryMs();
     }
-    await stopSandboxes(op, deps, this.#pod, state, this.#stoppedSandboxes, WHY[cause]);
+    await stopSandboxes(op, deps, { pod: this.#pod, state, stopped: this.#stoppedSandboxes, why: WHY[cause] });
     await this.#killer?.close();
     this.#publish(state, new Map());
     this.#phase = 'terminated';

@@ -51,13 +51,8 @@ export async function startContainer(
       if (op.signal.aborted) throw error;
       // The image may have been removed since it was found.
       if (!(error instanceof ConfigError)) deps.images.again(pod.uid, container.name);
-      return failed(
-        deps,
-        context,
-        start,
-        error,
-        error instanceof ConfigError ? 'CreateContainerConfigError' : 'CreateContainerError',
-      );
+      const reason = error instanceof ConfigError ? 'CreateContainerConfigError' : 'CreateContainerError';
+      return failed(deps, context, start, { error, reason });
     }
     deps.story.tell({
       pod,
@@ -90,7 +85,7 @@ async function startCreated(
     );
   } catch (error) {
     if (op.signal.aborted) throw error;
-    return failed(deps, context, start, error, 'RunContainerError', containerId);
+    return failed(deps, context, start, { error, reason: 'RunContainerError', containerId });
   }
   failedStarts.clear(name);
   deps.story.tell({
@@ -159,13 +154,18 @@ async function create(
   return containerId;
 }
 
+interface Failure {
+  readonly error: unknown;
+  readonly reason: 'CreateContainerConfigError' | 'CreateContainerError' | 'RunContainerError';
+  /** Where it was made before it failed. */
+  readonly containerId?: string;
+}
+
 function failed(
   deps: WorkerDeps,
   { pod, failedStarts }: StartContext,
   { container, why }: ContainerStart,
-  error: unknown,
-  reason: 'CreateContainerConfigError' | 'CreateContainerError' | 'RunContainerError',
-  containerId?: string,
+  { error, reason, containerId }: Failure,
 ): StartOutcome {
   const message = messageOf(error);
   const about = { pod, container: container.name, ...(containerId === undefined ? {} : { containerId }) };

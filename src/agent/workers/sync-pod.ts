@@ -61,12 +61,20 @@ export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): P
     if (actions.outcome !== undefined) break;
     // A sandbox takes its time: what is known is told before. Elsewhere only the result of a pass is told, once.
     if (actions.createSandbox !== undefined) context.report(report);
-    const progress = await carryOut(op, deps, context, state, actions, waiting);
+    const progress = await carryOut(op, deps, context, { state, actions, waiting });
     againInMs = soonest([againInMs, progress.againInMs]);
     if (!progress.changed) break;
   }
   context.report(report);
   return { ...report, againInMs };
+}
+
+/** What a look at the pod has come to. */
+interface Decision {
+  readonly state: PodRuntimeState;
+  readonly actions: PodActions;
+  /** By container; those whose start fails now are added. */
+  readonly waiting: Map<string, Waiting>;
 }
 
 interface Progress {
@@ -78,9 +86,7 @@ async function carryOut(
   op: Op,
   deps: WorkerDeps,
   context: SyncContext,
-  state: PodRuntimeState,
-  actions: PodActions,
-  waiting: Map<string, Waiting>,
+  { state, actions, waiting }: Decision,
 ): Promise<Progress> {
   for (const kill of actions.kill) context.kill(kill, state);
   const cleaned = await cleanUp(op, deps, context.pod, actions);
