@@ -100,10 +100,10 @@ async function world(t: TestContext): Promise<World> {
   return result;
 }
 
-/** Until no file call is under way: they take real time, in which the test's clock has to stand still. */
+/** Until no file call is under way: they take real time, in which the test's clock has to stand still. A close has a name of its own. */
 async function diskIdle(): Promise<void> {
   do await new Promise((resolve) => setTimeout(resolve, 1));
-  while (process.getActiveResourcesInfo().some((kind) => kind.startsWith('FSReq')));
+  while (process.getActiveResourcesInfo().some((kind) => kind.startsWith('FSReq') || kind === 'CloseReq'));
 }
 
 async function apply(w: World, spec: Partial<PodSpec>, name = 'web'): Promise<Pod> {
