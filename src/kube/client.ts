@@ -32,6 +32,8 @@ export interface WriteOptions {
   readonly onWarning?: (warning: string) => void;
   /** Called if the write has made the object: of several who apply a new one at once, for one alone. */
   readonly onCreated?: () => void;
+  /** Called if an apply has left the object as it was. Only Gantry's own API says so. */
+  readonly onUnchanged?: () => void;
 }
 
 export interface DeleteOptions extends WriteOptions {

@@ -4,6 +4,9 @@ import type { DoctorReport } from '../lib/doctor.ts';
 import type { ObjectState } from '../lib/object-state.ts';
 import type { KubeClient } from './client.ts';
 
+/** In the answer to an apply that has left the object as it was. Kubernetes has no word for it, and of a race nobody else knows. */
+export const UNCHANGED_HEADER = 'gantry-unchanged';
+
 /**
  * What Gantry's API answers beside Kubernetes' objects. The daemon hands implementations to the API server; the HTTP
  * client has the same interfaces, so a command does not see which side it talks to.

@@ -14,9 +14,10 @@ export function inProcessClient(registry: ApiRegistry, clock: Clock): KubeClient
     options: WriteOptions | undefined,
     result: Promise<WriteResult>,
   ): Promise<ResourceTypes[R]> => {
-    const { object, warnings, created } = await raceSignal(result, op.signal);
+    const { object, warnings, created, unchanged = false } = await raceSignal(result, op.signal);
     for (const warning of warnings) options?.onWarning?.(warning);
     if (created) options?.onCreated?.();
+    if (unchanged) options?.onUnchanged?.();
     return structuredClone(object) as ResourceTypes[R];
   };
   return {

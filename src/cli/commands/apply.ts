@@ -82,10 +82,11 @@ async function applyOne(
   });
   const patch: Patch = { type: 'apply', body: object, fieldManager: FIELD_MANAGER };
   const warnings: string[] = [];
-  const outcome = { created: false };
+  const outcome = { created: false, unchanged: false };
   const after = await kube.patch(context.op, resource, key, patch, {
     dryRun: options.dryRun,
     onCreated: () => (outcome.created = true),
+    onUnchanged: () => (outcome.unchanged = true),
     // The manifest's own warnings have its line numbers: the server's twin of one says nothing new.
     onWarning: (warning) => {
       if (!said.some((earlier) => earlier.endsWith(warning))) warnings.push(warning);
@@ -100,7 +101,7 @@ async function applyOne(
     return after;
   }
   if (options.format === 'name') await line(context.out, shown);
-  else await line(context.out, `${shown} ${verb(before, after, outcome.created)}${options.dryRun ? ' (dry run)' : ''}`);
+  else await line(context.out, `${shown} ${verb(before, after, outcome)}${options.dryRun ? ' (dry run)' : ''}`);
   return after;
 }
 
@@ -108,13 +109,15 @@ async function applyOne(
  * What an apply did. Not by the version alone: the agent writes a pod's status between two looks of ours.
  *
  * @param before what was there before, if anything was: of a race for a new object it is not known
+ * @param outcome what the API said of it; one that is not Gantry's does not say that nothing was changed
  */
 export function verb(
   before: KubeObject | undefined,
   after: KubeObject,
-  created: boolean,
+  { created, unchanged }: { readonly created: boolean; readonly unchanged: boolean },
 ): 'created' | 'unchanged' | 'configured' {
   if (created) return 'created';
+  if (unchanged) return 'unchanged';
   if (before === undefined) return 'configured';
   return isDeepStrictEqual(wanted(before), wanted(after)) ? 'unchanged' : 'configured';
 }

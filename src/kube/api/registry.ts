@@ -27,6 +27,8 @@ export interface WriteResult {
   readonly warnings: readonly string[];
   /** Whether the object was not there before. */
   readonly created: boolean;
+  /** Whether an apply has left it as it was. */
+  readonly unchanged?: boolean;
 }
 
 export interface RegistryDeps {
@@ -173,22 +175,23 @@ export class ApiRegistry {
   ): Promise<WriteResult> {
     const wanted = appliedFields(body);
     let warnings: readonly string[] = [];
-    const outcome = { created: false };
+    const outcome = { created: false, unchanged: false };
     const object = await this.#change(info.resource, key, request.dryRun === true, (current) => {
       const merged = applyMerge(current?.applied?.[fieldManager], wanted, current?.object);
       const checked = checkedObject(info, merged, key, request.unknownFields);
       ({ warnings } = checked);
       const applied: Applied = { ...current?.applied, [fieldManager]: wanted };
-      outcome.created = current === undefined;
+      Object.assign(outcome, { created: current === undefined, unchanged: false });
       if (current === undefined) return { ...this.#birth(info, key, checked.object), applied };
       const decision = this.#succeed(info, key, current, checked.object);
+      outcome.unchanged = decision.kind === 'keep';
       if (decision.kind === 'put') return { ...decision, applied };
       // What was applied is remembered even if it changes nothing: the next apply is measured against it.
       const known = isDeepStrictEqual(current.applied?.[fieldManager], wanted);
       return known ? decision : { kind: 'put', object: decision.object, applied };
     });
     const { created } = outcome;
-    return { object, warnings: created ? [...warnings, ...this.#placementWarnings(object)] : warnings, created };
+    return { object, warnings: created ? [...warnings, ...this.#placementWarnings(object)] : warnings, ...outcome };
   }
 
   /** The object as it now stands, or the last state of what is gone. */

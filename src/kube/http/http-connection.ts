@@ -2,6 +2,7 @@ import http, { type IncomingMessage } from 'node:http';
 import type { Op } from '../../lib/abort.ts';
 import { canceled, errnoOf, GantryError, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
 import type { Status } from '../objects.ts';
+import { UNCHANGED_HEADER } from '../gantry-extensions.ts';
 import { errorOfStatus, isStatus } from '../status-error.ts';
 
 export interface HttpRequest {
@@ -19,6 +20,8 @@ export interface HttpAnswer<T> {
   readonly warnings: readonly string[];
   /** 201: what was sent is a new object. */
   readonly created: boolean;
+  /** {@link UNCHANGED_HEADER} is there. */
+  readonly unchanged: boolean;
 }
 
 /** An answer that says more than this is not one of ours. Lists may be long. */
@@ -62,7 +65,9 @@ export class HttpConnection {
     } catch (error) {
       throw unavailable(`the API at ${this.#address} gave an answer that is not JSON`, { cause: error });
     }
-    return { body: body as T, warnings: warningsOf(response), created: response.statusCode === 201 };
+    const { statusCode, headers } = response;
+    const [created, unchanged] = [statusCode === 201, headers[UNCHANGED_HEADER] !== undefined];
+    return { body: body as T, warnings: warningsOf(response), created, unchanged };
   }
 
   /** Asks and hands the answer on as it comes. Throws before the first chunk if the API says no. */

@@ -27,9 +27,10 @@ export function httpKubeClient(connection: HttpConnection): KubeClient {
       ...(options.dryRun === true ? { dryRun: 'All' } : {}),
       fieldValidation: 'Strict',
     };
-    const { body, warnings, created } = await connection.ask<ResourceTypes[R]>(op, { ...request, query });
+    const { body, warnings, created, unchanged } = await connection.ask<ResourceTypes[R]>(op, { ...request, query });
     for (const warning of warnings) options.onWarning?.(warning);
     if (created) options.onCreated?.();
+    if (unchanged) options.onUnchanged?.();
     return body;
   };
   return {

@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Op } from '../../../lib/abort.ts';
 import { isKind, messageOf } from '../../../lib/errors.ts';
+import { UNCHANGED_HEADER } from '../../gantry-extensions.ts';
 import { apiError, statusOf } from '../../status-error.ts';
+import type { WriteResult } from '../registry.ts';
 
 /** One request on its way through the routes. */
 export interface Exchange {
@@ -14,13 +16,19 @@ export interface Exchange {
   readonly response: ServerResponse;
 }
 
-export function sendJson(exchange: Exchange, code: number, body: unknown, warnings: readonly string[] = []): void {
+export function sendJson(
+  exchange: Exchange,
+  code: number,
+  body: unknown,
+  { warnings = [], unchanged = false }: Pick<Partial<WriteResult>, 'warnings' | 'unchanged'> = {},
+): void {
   const text = Buffer.from(`${JSON.stringify(body)}\n`);
   const headers: Record<string, string | number | string[]> = {
     'content-type': 'application/json',
     'content-length': text.byteLength,
     'cache-control': 'no-cache, private',
   };
+  if (unchanged) headers[UNCHANGED_HEADER] = 'true';
   if (warnings.length > 0) headers['warning'] = warnings.slice(0, MAX_WARNINGS).map(warningHeader);
   exchange.response.writeHead(code, headers);
   exchange.response.end(exchange.method === 'HEAD' ? undefined : text);

@@ -120,7 +120,7 @@ function sendWritten(deps: ObjectRoutesDeps, exchange: Exchange, resource: Resou
   const table = wantedTable(exchange.request.headers.accept);
   const { object } = result;
   const body = table === undefined ? object : render(deps, exchange, table, resource, alone(object));
-  sendJson(exchange, result.created ? 201 : 200, body, result.warnings);
+  sendJson(exchange, result.created ? 201 : 200, body, result);
 }
 
 async function serveWatch(
