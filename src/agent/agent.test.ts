@@ -325,6 +325,68 @@ await test('a shorter deletion shortens a running one at once, "now" ends it at 
   await w.until('gone', async () => (await w.pod('web')) === undefined, 10_000);
 });
 
+/** Of each container: its exit code, if it has ended, and whether it is ready. */
+async function ends(w: World): Promise<[name: string, code: number | undefined, ready: boolean][]> {
+  const statuses = (await w.pod('web'))?.status?.containerStatuses ?? [];
+  return statuses.map(({ name, state, ready }) => [name, state?.terminated?.exitCode, ready]);
+}
+
+await test('each container’s end is in the status at once, however long the pod’s sandbox takes to end', async (t) => {
+  const w = await world(t);
+  for (const name of ['main', 'side']) w.fake.deafToTerm.add(name);
+  const hang = Promise.withResolvers<undefined>();
+  w.fake.held.set('stopPodSandbox', hang.promise);
+  await apply(w, {
+    terminationGracePeriodSeconds: 30,
+    containers: [
+      { name: 'main', image: 'app:1' },
+      { name: 'side', image: 'app:1' },
+    ],
+  });
+  await w.until('ready', async () => isReady(await w.pod('web')));
+  await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
+  await w.until('asked to end', () => w.fake.calls.filter((call) => call.startsWith('stopContainer')).length === 2);
+  w.fake.exit('main', 11);
+  await w.until('main has ended', async () => (await ends(w))[0]?.[1] === 11, 5_000);
+  assert.deepEqual(await ends(w), [
+    ['main', 11, false],
+    ['side', undefined, true],
+  ]);
+  await w.until('the sandbox is being stopped', () => w.fake.calls.some((call) => call.startsWith('stopPodSandbox')));
+  await w.until('side has ended', async () => (await ends(w))[1]?.[1] === 137, 5_000);
+  assert.deepEqual(await ends(w), [
+    ['main', 11, false],
+    ['side', 137, false],
+  ]);
+  assert.equal(isReady(await w.pod('web')), false);
+  hang.resolve(undefined);
+  await w.until('gone', async () => (await w.pod('web')) === undefined);
+});
+
+await test('a container’s end is in the status at once, however long an earlier one’s removal takes', async (t) => {
+  const w = await world(t);
+  const hang = Promise.withResolvers<undefined>();
+  w.fake.held.set('removeContainer', hang.promise);
+  await apply(w, {
+    containers: [
+      { name: 'main', image: 'app:1' },
+      { name: 'side', image: 'app:1' },
+    ],
+  });
+  await w.until('runs', () => w.fake.running().includes('main/0'));
+  w.fake.exit('main', 1);
+  await w.until('second run', () => w.fake.running().includes('main/1'));
+  w.fake.exit('main', 1);
+  await w.until('the first run is being removed', () =>
+    w.fake.calls.some((call) => call.startsWith('removeContainer')),
+  );
+  w.fake.exit('side', 5);
+  await w.until('side has ended', async () => (await ends(w))[1]?.[1] === 5, 5_000);
+  assert.deepEqual((await ends(w))[1], ['side', 5, false]);
+  hang.resolve(undefined);
+  await w.until('side runs again', () => w.fake.running().includes('side/1'));
+});
+
 await test('two containers end side by side, and one that cannot be killed does not hold the other', async (t) => {
   const w = await world(t);
   w.fake.unkillable.add('a');

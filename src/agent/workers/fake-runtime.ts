@@ -47,6 +47,8 @@ export class FakeRuntime {
   readonly calls: string[] = [];
   /** The next call of that kind fails so. */
   readonly failNext = new Map<Call, Error[]>();
+  /** Calls of that kind do what they do and come back when it is fulfilled. */
+  readonly held = new Map<Call, Promise<unknown>>();
   /** Names of containers that do not end by a stop signal. */
   readonly deafToTerm = new Set<string>();
   /** Names of containers that not even SIGKILL ends, until the test ends them. */
@@ -140,7 +142,8 @@ export class FakeRuntime {
         for (const one of this.containers.values()) {
           if (one.sandboxId === podSandboxId && one.state === ContainerState.CONTAINER_RUNNING) this.#kill(one);
         }
-        return await Promise.resolve({});
+        await this.held.get('stopPodSandbox');
+        return {};
       },
       removePodSandbox: async (_op, { podSandboxId }) => {
         this.#called('removePodSandbox', podSandboxId);
@@ -209,7 +212,8 @@ export class FakeRuntime {
       removeContainer: async (_op, { containerId }) => {
         this.#called('removeContainer', containerId);
         this.containers.delete(containerId);
-        return await Promise.resolve({});
+        await this.held.get('removeContainer');
+        return {};
       },
       listContainers: async (_op, { filter }) => {
         const containers = [...this.containers.values()]

@@ -1,13 +1,11 @@
 import { backoffDelayMs, type BackoffPolicy } from '../../lib/backoff.ts';
-import { childSignal, type ChildSignal } from '../../lib/abort.ts';
+import { childSignal, type ChildSignal, type Op } from '../../lib/abort.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { canceled, messageOf } from '../../lib/errors.ts';
 import type { PendingWork } from '../../kube/gantry-extensions.ts';
 import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
 import type { NodePod } from '../pods/node-pod.ts';
-import { podStatus, sameStatus } from '../status/pod-status.ts';
-import type { Waiting } from '../status/container-status.ts';
-import type { PodOutcome } from '../sync/compute-pod-actions.ts';
+import { sameStatus } from '../status/pod-status.ts';
 import { deleteObject, removeLogs } from '../terminate/let-go.ts';
 import { PodKiller } from '../terminate/pod-killer.ts';
 import { removeSandboxes, stopSandboxes } from '../terminate/stop-sandboxes.ts';
@@ -19,6 +17,7 @@ import { FailedSandbox } from './failed-sandbox.ts';
 import { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
 import { pendingWork } from './pending-work.ts';
+import { PodReport } from './pod-report.ts';
 import { syncPod } from './sync-pod.ts';
 import type { WorkerPhase } from './worker-phase.ts';
 
@@ -51,12 +50,12 @@ export class PodWorker {
   readonly #failedSandbox: FailedSandbox;
   readonly #exitAges: ExitAges;
   readonly #kills: ContainerKills;
+  readonly #report: PodReport;
   readonly #backOffsTold = new Set<string>();
   readonly #stoppedSandboxes = new Set<string>();
   #pod: NodePod;
   #phase: WorkerPhase = 'syncing';
   #cause: EndCause | undefined;
-  #outcome: PodOutcome | undefined;
   #killer: PodKiller | undefined;
   #prepared = false;
   #dirty = false;
@@ -65,8 +64,6 @@ export class PodWorker {
   #timer: Timer | undefined;
   #failures = 0;
   #lastError: string | undefined;
-  #state: PodRuntimeState | undefined;
-  #waiting: ReadonlyMap<string, Waiting> = new Map();
   #blockTold: string | undefined;
 
   constructor(deps: WorkerDeps, pod: NodePod, hooks: PodWorkerHooks) {
@@ -78,6 +75,11 @@ export class PodWorker {
     this.#failedSandbox = new FailedSandbox(deps.clock);
     this.#exitAges = new ExitAges(deps.clock);
     this.#kills = new ContainerKills(deps, () => this.wake());
+    this.#report = new PodReport(deps, () => ({
+      pod: this.#pod,
+      ending: this.#cause !== undefined && this.#cause !== 'completed',
+      hasObject: this.#cause !== 'orphaned' && this.#cause !== 'removed' && this.#phase !== 'finished',
+    }));
   }
 
   get pod(): NodePod {
@@ -100,7 +102,7 @@ export class PodWorker {
 
   /** The newest state that a pass has read. */
   get state(): PodRuntimeState | undefined {
-    return this.#state;
+    return this.#report.state;
   }
 
   /** The object as it is now. */
@@ -142,7 +144,8 @@ export class PodWorker {
   wake(): void {
     this.#dirty = true;
     this.#woken = true;
-    if (this.#pass === undefined && this.#phase !== 'finished') void this.#run();
+    if (this.#pass !== undefined) this.#report.changed();
+    else if (this.#phase !== 'finished') void this.#run();
   }
 
   /** Ends nothing but this worker: containers and volumes stay as they are. */
@@ -157,8 +160,8 @@ export class PodWorker {
     const sandbox = this.#phase === 'syncing' ? this.#failedSandbox.last : undefined;
     return pendingWork({
       phase: this.#phase,
-      state: this.#state,
-      waiting: this.#waiting,
+      state: this.#report.state,
+      waiting: this.#report.waiting,
       waitingVolumes: this.#deps.volumes.ofPod(this.#pod).waitingFor,
       killer: this.#killer,
       // A pass that only waits for the next try's time has not failed, and has mended nothing.
@@ -173,16 +176,19 @@ export class PodWorker {
       this.#timer?.cancel();
       using pass = childSignal(this.#deps.op.signal);
       this.#pass = pass;
-      const againInMs = await this.#onePass(pass);
+      const op = { ...this.#deps.op, signal: pass.signal };
+      this.#report.passBegins(op);
+      const againInMs = await this.#onePass(op);
+      this.#report.passEnds();
       this.#pass = undefined;
       this.#arm(againInMs);
     }
   }
 
-  async #onePass(pass: ChildSignal): Promise<number | undefined> {
+  async #onePass(op: Op): Promise<number | undefined> {
     const phase = this.#phase;
     try {
-      const againInMs = await this.#step(pass.signal);
+      const againInMs = await this.#step(op);
       this.#failures = 0;
       this.#lastError = undefined;
       // The next state has work of its own.
@@ -190,7 +196,7 @@ export class PodWorker {
       return againInMs;
     } catch (error) {
       // Broken off on purpose: the new phase goes on at once.
-      if (pass.signal.aborted || this.#phase !== phase) {
+      if (op.signal.aborted || this.#phase !== phase) {
         this.#dirty = true;
         return undefined;
       }
@@ -210,8 +216,7 @@ export class PodWorker {
     this.#timer = this.#deps.clock.after(delayMs, () => this.wake());
   }
 
-  async #step(signal: AbortSignal): Promise<number | undefined> {
-    const op = { ...this.#deps.op, signal };
+  async #step(op: Op): Promise<number | undefined> {
     switch (this.#phase) {
       case 'syncing':
         return await this.#sync(op);
@@ -224,7 +229,7 @@ export class PodWorker {
     }
   }
 
-  async #sync(op: WorkerDeps['op']): Promise<number | undefined> {
+  async #sync(op: Op): Promise<number | undefined> {
     const deps = this.#deps;
     const phase = this.#pod.object.status?.phase;
     const over = phase === 'Succeeded' || phase === 'Failed';
@@ -242,21 +247,16 @@ export class PodWorker {
       exitAges: this.#exitAges,
       backOffsTold: this.#backOffsTold,
       kill: (kill, state) => this.#kills.begin(this.#pod, kill, state),
-      report: ({ state, waiting, outcome }) => {
-        this.#state = state;
-        this.#waiting = waiting;
-        if (outcome !== undefined) this.#outcome = outcome;
-        this.#publish(state, waiting);
-      },
+      note: (seen) => this.#report.note(seen),
+      report: (seen) => this.#report.tell(seen),
     });
     if (result.outcome !== undefined) this.end('completed');
     return result.againInMs;
   }
 
-  async #terminate(op: WorkerDeps['op']): Promise<number | undefined> {
+  async #terminate(op: Op): Promise<number | undefined> {
     const deps = this.#deps;
-    const state = await lookAt(op, deps, this.uid);
-    this.#state = state;
+    const state = await this.#lookAndTell(op);
     const cause = this.#cause ?? 'deleted';
     if (state.containers.some(mayBeAlive)) {
       this.#killer ??= await PodKiller.begin(
@@ -265,12 +265,11 @@ export class PodWorker {
         WHY[cause],
       );
       this.#killer.update(this.#pod, state);
-      this.#publish(state, new Map());
       return this.#killer.nextRetryMs();
     }
     await stopSandboxes(op, deps, { pod: this.#pod, state, stopped: this.#stoppedSandboxes, why: WHY[cause] });
     await this.#killer?.close();
-    this.#publish(state, new Map());
+    await this.#lookAndTell(op);
     this.#phase = 'terminated';
     deps.story.tell({
       pod: this.#pod,
@@ -283,7 +282,7 @@ export class PodWorker {
     return undefined;
   }
 
-  async #letGo(op: WorkerDeps['op']): Promise<number | undefined> {
+  async #letGo(op: Op): Promise<number | undefined> {
     const deps = this.#deps;
     const pod = this.#pod;
     deps.volumes.poke();
@@ -292,8 +291,7 @@ export class PodWorker {
     // The volume manager wakes the pod with each volume that goes or blocks.
     if (teardown.kind === 'pending') return RECHECK_VOLUMES_MS;
     if (teardown.kind === 'blocked') this.#tellBlocked(teardown.volumes.map(({ name }) => name));
-    const state = await lookAt(op, deps, this.uid);
-    this.#state = state;
+    const state = await this.#lookAndTell(op);
     await removeSandboxes(op, deps, pod, state);
     const kept = await removeLogs(op, deps.remover, deps.paths, pod);
     if (kept !== undefined) {
@@ -331,22 +329,11 @@ export class PodWorker {
     });
   }
 
-  #publish(state: PodRuntimeState, waiting: ReadonlyMap<string, Waiting>): void {
-    const deps = this.#deps;
-    // An orphan has no object to tell about.
-    if (this.#cause === 'orphaned' || this.#cause === 'removed') return;
-    const status = podStatus({
-      pod: this.#pod,
-      state,
-      waiting,
-      ...(this.#outcome === undefined ? {} : { outcome: this.#outcome }),
-      ending: this.#cause !== undefined && this.#cause !== 'completed',
-      hostIps: deps.node.hostIps(),
-      runtimeName: deps.node.runtimeName(),
-      nowWallMs: deps.clock.wallMs(),
-      previous: deps.status.previous(this.#pod),
-    });
-    deps.status.set(this.#pod, status);
+  /** Of a pod that ends: nothing of it waits for a start. */
+  async #lookAndTell(op: Op): Promise<PodRuntimeState> {
+    const state = await lookAt(op, this.#deps, this.uid);
+    this.#report.tell({ state, waiting: new Map() });
+    return state;
   }
 }
 

@@ -26,6 +26,8 @@ export interface SyncContext {
   readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
   /** Ends of containers whose back-off has been told of, by container id. */
   readonly backOffsTold: Set<string>;
+  /** What this pass has seen and decided; it is told when the pass is over, or when something changes while it goes on. */
+  readonly note: (report: SyncReport) => void;
   /** Tells how things stand. */
   readonly report: (report: SyncReport) => void;
 }
@@ -59,6 +61,7 @@ export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): P
     againInMs = soonest(actions.waiting.map((wait) => wait.retryInMs));
     report = { state, waiting, ...(actions.outcome === undefined ? {} : { outcome: actions.outcome }) };
     if (actions.outcome !== undefined) break;
+    context.note(report);
     // A sandbox takes its time: what is known is told before. Elsewhere only the result of a pass is told, once.
     if (actions.createSandbox !== undefined) context.report(report);
     const progress = await carryOut(op, deps, context, { state, actions, waiting });
