@@ -1,7 +1,7 @@
 import { open, readdir, stat, statfs } from 'node:fs/promises';
 import { makeFolders } from '../lib/make-folders.ts';
 import { fromNodeError } from './errno.ts';
-import type { FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
+import type { FileEnd, FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
 
 /** Calls by path in this process's own thread pool. A dead share keeps the thread; `hang-safe` makes them in a process for that. */
 
@@ -28,6 +28,23 @@ export async function fileSystemStat(path: string): Promise<FileSystemStat> {
     };
   } catch (error) {
     throw fromNodeError(error, `statfs ${path}`);
+  }
+}
+
+export async function fileEnd(path: string, bytes: number): Promise<FileEnd> {
+  try {
+    const { bsize, bfree } = await statfs(path);
+    const found = await stat(path);
+    const freeBytes = bfree * bsize;
+    // Opening a pipe would make a reader of us.
+    if (!found.isFile()) return { isFile: false, lastBytes: [], freeBytes };
+    await using file = await open(path, 'r');
+    const { size } = await file.stat();
+    const length = Math.min(bytes, size);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length);
+    return { isFile: true, lastBytes: [...buffer.subarray(0, bytesRead)], freeBytes };
+  } catch (error) {
+    throw fromNodeError(error, `read the end of ${path}`);
   }
 }
 

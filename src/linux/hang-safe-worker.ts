@@ -1,5 +1,5 @@
 import { errnoError } from './errno.ts';
-import { fileSystemStat, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
+import { fileEnd, fileSystemStat, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
 import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
@@ -28,6 +28,8 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       return undefined;
     case 'list':
       return await listFolder(request.path);
+    case 'fileEnd':
+      return await fileEnd(request.path, request.bytes);
     case 'mountFrom': {
       // Synchronous: the working directory belongs to the whole process.
       process.chdir(request.directory);

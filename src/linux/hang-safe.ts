@@ -11,6 +11,7 @@ export type HangSafeRequest =
   | { readonly call: 'mkdir'; readonly path: string; readonly mode: number }
   | { readonly call: 'makeFile'; readonly path: string; readonly mode: number }
   | { readonly call: 'list'; readonly path: string }
+  | { readonly call: 'fileEnd'; readonly path: string; readonly bytes: number }
   | {
       readonly call: 'mountFrom';
       readonly directory: string;
@@ -36,6 +37,15 @@ export interface FolderEntry {
   readonly name: string;
   /** Of the entry itself: a symbolic link is `other`. */
   readonly kind: 'folder' | 'device' | 'other';
+}
+
+export interface FileEnd {
+  /** False of a pipe, a device, a folder: nothing is read of these. */
+  readonly isFile: boolean;
+  /** So many as were asked for, or as there are; as numbers, to be sent. */
+  readonly lastBytes: readonly number[];
+  /** On its file system, for root: what is kept back for root counts. */
+  readonly freeBytes: number;
 }
 
 export interface FileSystemStat {
@@ -99,6 +109,11 @@ export class HangSafe {
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {
     return (await this.#ask(op, { call: 'list', path })) as FolderEntry[];
+  }
+
+  /** Follows symbolic links. */
+  async fileEnd(op: Op, path: string, bytes: number): Promise<FileEnd> {
+    return (await this.#ask(op, { call: 'fileEnd', path, bytes })) as FileEnd;
   }
 
   /** mount(2) with the working directory set, so that relative names in `data` stay short. */

@@ -2,15 +2,15 @@ import { constants } from 'node:os';
 import { normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import { waitingFor } from '../lib/waits.ts';
-import { listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
-import type { FolderEntry, HangSafe, PathStat } from './hang-safe.ts';
+import { fileEnd, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
+import type { FileEnd, FolderEntry, HangSafe, PathStat } from './hang-safe.ts';
 import { cPath } from './file-syscalls.ts';
 import { AT_FDCWD, O, RESOLVE } from './kernel-constants.ts';
 import { callAsync, libc, SYS } from './libc.ts';
 import { readMountinfo } from './mountinfo.ts';
 import { pathIsLocal } from './mounts.ts';
 
-type Apart = Pick<HangSafe, 'stat' | 'mkdir' | 'makeFile' | 'list'>;
+type Apart = Pick<HangSafe, 'stat' | 'mkdir' | 'makeFile' | 'list' | 'fileEnd'>;
 
 /**
  * Looks at paths of the host that somebody else has chosen: on a dead share such a call never returns. It is made in a helper process,
@@ -30,6 +30,12 @@ export class HostFiles {
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {
     return await this.#look(op, path, listFolder, () => this.#hangSafe.list(op, path));
+  }
+
+  /** The last bytes of a file and the room for more. Follows symbolic links. */
+  async fileEnd(op: Op, path: string, bytes: number): Promise<FileEnd> {
+    const here = (): Promise<FileEnd> => fileEnd(path, bytes);
+    return await this.#look(op, path, here, () => this.#hangSafe.fileEnd(op, path, bytes));
   }
 
   /** With those above it; there already is a success. */

@@ -48,7 +48,7 @@ type Made =
 
 /** The stores, and all that reaches outside the process. */
 export type RuntimeParts = Omit<RuntimeContext, Made> & {
-  readonly exitSources: Pick<ExitWatcherDeps, 'processes' | 'exits' | 'oomKillCount'>;
+  readonly exitSources: Pick<ExitWatcherDeps, 'processes' | 'exits' | 'oomKillCount' | 'logLoss'>;
   /** For what the network holds for itself. */
   readonly networkReleasers: Releasers;
 };

@@ -1,3 +1,4 @@
+import type { Op } from '../lib/abort.ts';
 import type { Ledger } from '../lib/ledger.ts';
 import { HostFiles } from '../linux/host-files.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
@@ -14,6 +15,7 @@ import { OciRuntime } from './oci/oci-runtime.ts';
 import type { Storage } from './open-storage.ts';
 import { InfraTaskBuilder } from './sandbox/infra-task.ts';
 import { exitFolder } from './task/exit-folder.ts';
+import { LogLooks } from './task/log-looks.ts';
 import { linuxProcessTable } from './task/process-table.ts';
 import { linuxTaskCgroups } from './task/task-cgroups.ts';
 import { TaskService } from './task/task-service.ts';
@@ -28,7 +30,7 @@ export interface MadeParts {
 /** The real neighbours of the runtime, where a simulation has others. */
 export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, storage: Storage): MadeParts {
   const { ledger, sandboxes, containers, images, snapshots } = storage;
-  const { pidfds, tasks, exitSources } = makeTasks(ground, host);
+  const { pidfds, tasks, exitSources } = makeTasks(ground, host, kernel);
   const networks = makeNetworks(ground, ledger);
   const parts: RuntimeParts = {
     ...ground,
@@ -57,6 +59,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
 function makeTasks(
   { paths, clock, log, faults }: Groundwork,
   { cgroups, probed, conmon, monitorCgroup, cp }: Host,
+  { hangSafe }: KernelCalls,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
   const pidfds = new PidfdWatcher({ clock, log });
   const processes = linuxProcessTable(pidfds);
@@ -72,10 +75,12 @@ function makeTasks(
     exits: paths.exits,
     paths,
   });
+  const logLooks = new LogLooks(clock, new HostFiles(hangSafe));
   const exitSources = {
     processes,
     exits: exitFolder(paths.exits),
     oomKillCount: (path: string) => cgroups.oomKillCount(path),
+    logLoss: (op: Op, path: string) => logLooks.lossIn(op, path),
   };
   return { pidfds, tasks, exitSources };
 }

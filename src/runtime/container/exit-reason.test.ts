@@ -27,6 +27,11 @@ test('the reason says what is known, and nothing more', () => {
     'Completed',
     'a child process was OOM-killed',
   ]);
+  assert.deepEqual(shown({ kind: 'exited', code: 9, logLoss: 'its file system is full', finishedAtWallMs }), [
+    9,
+    'Error',
+    'output may be missing from the log: its file system is full',
+  ]);
   assert.deepEqual(shown({ kind: 'unknown', reason: 'the machine went down', finishedAtWallMs }), [
     255,
     'Unknown',

@@ -27,6 +27,7 @@ export function shownExit(state: ExitedState): ShownExit {
   if (exit.kind === 'unknown') notes.push(exit.reason);
   if (exit.kind === 'exited' && exit.oom === 'child') notes.push('a child process was OOM-killed');
   if (exit.logMayBeIncomplete === true) notes.push(LOG_INCOMPLETE);
+  if (exit.logLoss !== undefined) notes.push(`output may be missing from the log: ${exit.logLoss}`);
   const message = notes.join('; ');
   if (exit.kind === 'unknown') return { exitCode: UNKNOWN_EXIT_CODE, reason: UNKNOWN_REASON, message };
   if (exit.oom === 'init') return { exitCode: exit.code, reason: OOM_REASON, message };

@@ -1,7 +1,9 @@
+import type { Op } from '../../lib/abort.ts';
 import type { Timer } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { decodeWaitStatus, type WaitStatus } from '../../linux/pidfd.ts';
 import { SIGKILL } from '../../linux/signals.ts';
+import { askLog } from './ask-log.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
 import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 import { isAlive } from './process-end.ts';
@@ -24,6 +26,7 @@ const WAIT_STATUS_MS = 50;
  * earlier version leaves its only one, not while the process runs, and at most twice. No look waits for that answer: it makes another look.
  */
 export class ExitLook {
+  readonly #op: Op;
   readonly #deps: ExitWatcherDeps;
   readonly #task: WatchedTask;
   readonly #pidfdWord = Promise.withResolvers<undefined>();
@@ -42,7 +45,9 @@ export class ExitLook {
   #running: Promise<void> | undefined;
   #again = false;
 
-  constructor(deps: ExitWatcherDeps, task: WatchedTask) {
+  /** `op` ends when nothing is told any more, of a task that was let go of either. */
+  constructor(op: Op, deps: ExitWatcherDeps, task: WatchedTask) {
+    this.#op = op;
     this.#deps = deps;
     this.#task = task;
     this.#pidfd = this.#watchProcess();
@@ -208,12 +213,25 @@ export class ExitLook {
   }
 
   async #tell(status: ExitStatus, without: 'file' | 'nothing'): Promise<void> {
-    const whole = await this.#withOom(status);
+    const known = await this.#withOom(status);
+    const { inTime, late } = askLog(this.#op, this.#deps, this.#task, known);
+    const whole = await inTime;
     if (this.#closed) return;
     if (this.#toldWithout === undefined) this.#deps.onExit(this.#task.id, whole);
     else this.#deps.onCorrection?.(this.#task.id, whole);
     // Not before: who fails to take note of it is told again.
     this.#toldWithout = without;
+    void late.then((corrected) => this.#lossFoundLate(corrected));
+  }
+
+  /** Also of a task that has been let go of meanwhile: its record is there. */
+  #lossFoundLate(corrected: ExitStatus | undefined): void {
+    if (corrected === undefined || this.#op.signal.aborted) return;
+    try {
+      this.#deps.onCorrection?.(this.#task.id, corrected);
+    } catch (error) {
+      this.#op.log.warn({ containerId: this.#task.id, error: messageOf(error) }, 'a loss in a log cannot be noted');
+    }
   }
 
   /** FAILURES.md row 32: OOM is to blame when the counter rose and the init died of a SIGKILL that was not ours. */

@@ -17,6 +17,8 @@ export interface ExitedStatus {
   readonly oom?: 'init' | 'child';
   /** Told without an exit file. The monitor could not finish the log: its end may be missing. */
   readonly logMayBeIncomplete?: boolean;
+  /** Why output that the monitor had read may not be in the log: for `explain` and the container's message. */
+  readonly logLoss?: string;
   readonly finishedAtWallMs: number;
 }
 
@@ -25,6 +27,7 @@ export interface UnknownExit {
   /** Why nobody can tell: for `explain` and the container's message. */
   readonly reason: string;
   readonly logMayBeIncomplete?: boolean;
+  readonly logLoss?: string;
   readonly finishedAtWallMs: number;
 }
 

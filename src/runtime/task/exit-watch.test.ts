@@ -59,7 +59,7 @@ const PIDS = { a: [100, 99], b: [200, 199] } as const;
 
 function task(id: keyof typeof PIDS): WatchedTask {
   const [pid, conmonPid] = PIDS[id];
-  return { id, pid, startTimeTicks: 7, conmonPid, conmonStartTimeTicks: 7, cgroupPath: '/x' };
+  return { id, pid, startTimeTicks: 7, conmonPid, conmonStartTimeTicks: 7, cgroupPath: '/x', logPath: `/logs/${id}` };
 }
 
 interface Scene {
@@ -70,6 +70,8 @@ interface Scene {
   readonly statuses: ExitStatus[];
   readonly corrected: ExitStatus[];
   readonly said: string[];
+  /** What the look at a log says. */
+  readonly logs: { loss: (path: string) => Promise<string | undefined> };
   /** Called before an exit is taken note of. */
   readonly listener: { hears: () => void };
   readonly start: () => Promise<void>;
@@ -83,6 +85,7 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
   const statuses: ExitStatus[] = [];
   const corrected: ExitStatus[] = [];
   const said: string[] = [];
+  const logs: Scene['logs'] = { loss: () => Promise.resolve(undefined) };
   const listener = { hears: (): void => undefined };
   const say = (_fields: unknown, message: string): void => void said.push(message);
   const watcher = new ExitWatcher({
@@ -90,6 +93,7 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
     log: { ...silentLog, info: say, warn: say },
     processes: processTable(gone),
     exits: folder,
+    logLoss: (_op, path) => logs.loss(path),
     onExit: (id, status) => {
       listener.hears();
       told.push(id);
@@ -98,13 +102,14 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
     onCorrection: (_id, status) => corrected.push(status),
   });
   for (const id of ['a', 'b'] as const) watcher.arm(task(id));
-  await fn({ folder, clock, gone, told, statuses, corrected, said, listener, start: () => watcher.start() });
+  await fn({ folder, clock, gone, told, statuses, corrected, said, logs, listener, start: () => watcher.start() });
   await watcher.close();
   assert.equal(folder.watches.length, 0);
   assert.equal(clock.pendingTimers, 0);
 }
 
-const exit = (folder: FakeFolder, id: string): void => void folder.files.set(id, { code: 0, writtenAtWallMs: 1 });
+const exit = (folder: FakeFolder, id: keyof typeof PIDS): void =>
+  void folder.files.set(id, { code: 0, writtenAtWallMs: 1 });
 
 test('a name wakes its own task at once, no name wakes all, a name that is no id nobody', () =>
   scene(async ({ folder, clock, told, start }) => {
@@ -138,7 +143,7 @@ test('a watch that is lost is answered by a full look within a second, and opene
     await start();
     folder.watches[0]?.onLost(new Error('queue overflow'));
     assert.equal(folder.watches.length, 0);
-    for (const id of ['a', 'b']) exit(folder, id);
+    for (const id of ['a', 'b'] as const) exit(folder, id);
     await clock.advance(1_000);
     assert.deepEqual(told, ['a', 'b']);
     assert.equal(folder.watches.length, 1);
@@ -244,4 +249,53 @@ test('a listener that throws is told again', () =>
     exit(folder, 'a');
     await clock.advance(10_000);
     assert.deepEqual(told, ['a']);
+  }));
+
+test('output that may be missing from a log is said with the exit', () =>
+  scene(async ({ folder, clock, statuses, corrected, logs, start }) => {
+    logs.loss = (path) => Promise.resolve(path === '/logs/a' ? 'its file system is full' : undefined);
+    await start();
+    for (const id of ['a', 'b'] as const) exit(folder, id);
+    await clock.advance(1_000);
+    assert.deepEqual(
+      statuses.map(({ logLoss }) => logLoss),
+      ['its file system is full', undefined],
+    );
+    assert.deepEqual(corrected, []);
+  }));
+
+test('a disk with logs that hangs holds an exit up for half a second, and what it says then is a correction, once', () =>
+  scene(async ({ folder, clock, told, statuses, corrected, logs, start }) => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<string>();
+    logs.loss = (path) => (path === '/logs/a' ? answered : Promise.resolve(undefined));
+    await start();
+    exit(folder, 'a');
+    folder.watches[0]?.onName('a');
+    await clock.advance(499);
+    assert.deepEqual(told, []);
+    exit(folder, 'b');
+    folder.watches[0]?.onName('b');
+    await clock.advance(1);
+    assert.deepEqual(told, ['b', 'a']);
+    assert.equal(statuses[1]?.logLoss, undefined);
+    answer('its last line is cut');
+    await clock.advance(10_000);
+    assert.deepEqual(
+      corrected.map(({ logLoss }) => logLoss),
+      ['its last line is cut'],
+    );
+    assert.deepEqual(told, ['b', 'a']);
+  }));
+
+test('a log that cannot be looked at holds nothing up, and one without its end says that already', () =>
+  scene(async ({ folder, clock, gone, statuses, logs, start }) => {
+    logs.loss = () => Promise.reject(new Error('the helper has died'));
+    await start();
+    exit(folder, 'a');
+    await clock.advance(1_000);
+    assert.equal(statuses[0]?.logLoss, undefined);
+    logs.loss = () => Promise.resolve('its last line is cut');
+    gone.add(200);
+    await clock.advance(5_000);
+    assert.deepEqual([statuses[1]?.logMayBeIncomplete, statuses[1]?.logLoss], [true, undefined]);
   }));

@@ -1,5 +1,6 @@
+import type { Op } from '../../lib/abort.ts';
 import type { Timer } from '../../lib/clock.ts';
-import { messageOf } from '../../lib/errors.ts';
+import { canceled, messageOf } from '../../lib/errors.ts';
 import { ExitLook } from './exit-look.ts';
 import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 
@@ -12,6 +13,8 @@ const LOOK_EVERY_MS = 1_000;
 export class ExitWatcher implements AsyncDisposable {
   readonly #deps: ExitWatcherDeps;
   readonly #looks = new Map<string, ExitLook>();
+  readonly #ending = new AbortController();
+  readonly #op: Op;
   #watcher: Disposable | undefined;
   /** That there is none has been said, and that it is over has not. */
   #unwatched = false;
@@ -21,6 +24,7 @@ export class ExitWatcher implements AsyncDisposable {
 
   constructor(deps: ExitWatcherDeps) {
     this.#deps = deps;
+    this.#op = { signal: this.#ending.signal, log: deps.log };
   }
 
   /** Makes the exits folder if need be, and begins to watch. Tasks may be armed before or after. */
@@ -35,7 +39,7 @@ export class ExitWatcher implements AsyncDisposable {
   arm(task: WatchedTask): Disposable {
     let look = this.#looks.get(task.id);
     if (look === undefined) {
-      look = new ExitLook(this.#deps, task);
+      look = new ExitLook(this.#op, this.#deps, task);
       this.#looks.set(task.id, look);
       look.wake();
     }
@@ -60,6 +64,7 @@ export class ExitWatcher implements AsyncDisposable {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#ending.abort(canceled('exits are not looked for any more'));
     this.#timer?.cancel();
     this.#closeWatch();
     for (const look of this.#looks.values()) look.close();
