@@ -1,28 +1,19 @@
 import type { Op } from './abort.ts';
 import type { Clock } from './clock.ts';
 import { internal, messageOf } from './errors.ts';
-import type { Database } from './store/store-thread.ts';
+import {
+  deleteRow,
+  insertRow,
+  READ_LEDGER,
+  readRow,
+  setRowAside,
+  type LedgerEntry,
+  type LedgerRow,
+} from './ledger-rows.ts';
+import { silentLog, type Log } from './log.ts';
+import type { Database, Statement } from './store/store-thread.ts';
 
-/**
- * What we hold outside this process: mounts, network namespaces, addresses, cgroups, directories, monitors, names.
- * The intent is written before anything is acquired and confirmed afterwards, so that after a `kill -9` at any step the next
- * process knows what may be there. Undoing reads the entries of an owner backwards.
- */
-export interface LedgerEntry {
-  /** Order of acquisition over the whole ledger. */
-  readonly seq: number;
-  /** Whose it is: `sandbox/<id>`, `container/<id>`, `network/<name>`. */
-  readonly owner: string;
-  /** What it is: the key into the table of releasers (`mount`, `netns`, `cni`, `cgroup`, `directory`, `monitor` …). */
-  readonly kind: string;
-  /** Which one: a path, a name. Unique together with owner and kind. */
-  readonly key: string;
-  /** All that releasing it needs, even when the configuration that made it is gone (FAILURES.md row 31). */
-  readonly data: Readonly<Record<string, unknown>>;
-  /** `intended`: it may or may not exist. `held`: it was there. */
-  readonly state: 'intended' | 'held';
-  readonly sinceWallMs: number;
-}
+export type { LedgerEntry } from './ledger-rows.ts';
 
 export interface LedgerItem {
   readonly kind: string;
@@ -41,21 +32,14 @@ export interface ReleaseFailure {
   readonly error: unknown;
 }
 
-export const LEDGER_SCHEMA = `
-  CREATE TABLE IF NOT EXISTS ledger (
-    owner TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
-    seq INTEGER NOT NULL, state TEXT NOT NULL, data TEXT NOT NULL, since_wall_ms INTEGER NOT NULL,
-    PRIMARY KEY (owner, kind, key)
-  ) WITHOUT ROWID;`;
-
-interface Row {
+/** A row that could not be read, wholly or in part. */
+export interface DamagedEntry {
   readonly owner: string;
   readonly kind: string;
   readonly key: string;
-  readonly seq: number;
-  readonly state: 'intended' | 'held';
-  readonly data: string;
-  readonly since_wall_ms: number;
+  readonly reason: string;
+  /** Nothing of it is known any more; otherwise it goes on as something that may be there. */
+  readonly setAside: boolean;
 }
 
 interface Held {
@@ -68,6 +52,7 @@ export class Ledger {
   readonly #durable: Database;
   readonly #volatile: Database;
   readonly #byOwner = new Map<string, Map<string, Held>>();
+  readonly #damaged: DamagedEntry[] = [];
   #seq = 0;
 
   private constructor(clock: Clock, durable: Database, volatile: Database) {
@@ -76,24 +61,55 @@ export class Ledger {
     this.#volatile = volatile;
   }
 
-  /** Reads what earlier processes left. Both databases carry {@link LEDGER_SCHEMA}. */
-  static async open(clock: Clock, durable: Database, volatile: Database): Promise<Ledger> {
+  /** Reads what earlier processes left. Both databases carry `LEDGER_SCHEMA`. What cannot be read stops nothing: see {@link damaged}. */
+  static async open(clock: Clock, durable: Database, volatile: Database, log: Log = silentLog): Promise<Ledger> {
     const ledger = new Ledger(clock, durable, volatile);
-    for (const db of [durable, volatile]) {
-      for (const row of await db.read<Row>('SELECT * FROM ledger')) {
-        ledger.#seq = Math.max(ledger.#seq, row.seq);
-        ledger.#remember(db, {
-          owner: row.owner,
-          kind: row.kind,
-          key: row.key,
-          seq: row.seq,
-          state: row.state,
-          data: JSON.parse(row.data) as Record<string, unknown>,
-          sinceWallMs: row.since_wall_ms,
-        });
+    for (const db of [durable, volatile]) await ledger.#read(db, log);
+    return ledger;
+  }
+
+  async #read(db: Database, log: Log): Promise<void> {
+    const misplaced: Omit<LedgerEntry, 'seq'>[] = [];
+    const mending: Statement[] = [];
+    for (const row of await db.read<LedgerRow>(READ_LEDGER)) {
+      try {
+        const { entry, seq, flaw } = readRow(row, this.#clock.wallMs());
+        if (flaw !== undefined) this.#note(log, row, flaw, false);
+        if (seq === undefined) {
+          misplaced.push(entry);
+          continue;
+        }
+        this.#seq = Math.max(this.#seq, seq);
+        this.#remember(db, { ...entry, seq });
+        if (flaw !== undefined) mending.push(insertRow({ ...entry, seq }));
+      } catch (error) {
+        this.#note(log, row, messageOf(error), true);
+        mending.push(...setRowAside(row, messageOf(error), this.#clock.wallMs()));
       }
     }
-    return ledger;
+    for (const rest of misplaced) {
+      const entry = { ...rest, seq: ++this.#seq };
+      this.#remember(db, entry);
+      mending.push(insertRow(entry));
+    }
+    if (mending.length === 0) return;
+    try {
+      await db.write(...mending);
+    } catch (error) {
+      // A full disk: they are met again at the next start.
+      log.error({ error: messageOf(error) }, 'damaged entries of the ledger could not be moved');
+    }
+  }
+
+  #note(log: Log, { owner, kind, key }: LedgerRow, reason: string, setAside: boolean): void {
+    const damaged = { owner: String(owner), kind: String(kind), key: String(key), reason, setAside };
+    this.#damaged.push(damaged);
+    log.error({ ...damaged }, 'a damaged entry of the ledger');
+  }
+
+  /** What could not be read at the opening. */
+  get damaged(): readonly DamagedEntry[] {
+    return this.#damaged;
   }
 
   /** Writes the intent, acquires, writes that it is held. If acquiring fails the intent stays: it may have half worked. */
@@ -120,8 +136,33 @@ export class Ledger {
         sinceWallMs: this.#clock.wallMs(),
       }));
       for (const entry of entries) this.#remember(db, entry);
-      await db.write(...entries.map(insert));
+      await db.write(...entries.map(insertRow));
     }
+  }
+
+  /**
+   * For what an owner must hold whatever the ledger says: what is missing is intended, and all of it comes into this order, which undoing
+   * needs. What the owner holds besides keeps its place. Answers what was missing.
+   */
+  async restore(owner: string, items: readonly LedgerItem[]): Promise<readonly LedgerItem[]> {
+    const known = this.#byOwner.get(owner) ?? new Map<string, Held>();
+    const missing = items.filter(({ kind, key }) => !known.has(nameOf(kind, key)));
+    const places = items.map(({ kind, key }) => known.get(nameOf(kind, key))?.entry.seq ?? NaN);
+    if (places.every((seq, i) => i === 0 || seq > (places[i - 1] ?? NaN)) && missing.length === 0) return missing;
+    const restored = items.map((item): Held => {
+      const held = known.get(nameOf(item.kind, item.key));
+      const seq = ++this.#seq;
+      if (held !== undefined) return { db: held.db, entry: { ...held.entry, seq } };
+      const { kind, key, data = {} } = item;
+      const entry = { owner, kind, key, data, state: 'intended', seq, sinceWallMs: this.#clock.wallMs() } as const;
+      return { db: item.volatile ? this.#volatile : this.#durable, entry };
+    });
+    for (const { db, entry } of restored) this.#remember(db, entry);
+    for (const db of [this.#durable, this.#volatile]) {
+      const rows = restored.filter((held) => held.db === db).map(({ entry }) => insertRow(entry));
+      if (rows.length > 0) await db.write(...rows);
+    }
+    return missing;
   }
 
   /** Confirms an intent. `data`, when given, replaces what was noted with it. */
@@ -130,7 +171,7 @@ export class Ledger {
     if (held === undefined) throw internal(`ledger: ${owner} never intended ${kind} ${key}`);
     const entry: LedgerEntry = { ...held.entry, state: 'held', ...(data === undefined ? {} : { data }) };
     this.#remember(held.db, entry);
-    await held.db.write(insert(entry));
+    await held.db.write(insertRow(entry));
   }
 
   /** Forgets an entry whose thing is gone. */
@@ -138,10 +179,7 @@ export class Ledger {
     const owned = this.#byOwner.get(entry.owner);
     const held = owned?.get(nameOf(entry.kind, entry.key));
     if (owned === undefined || held === undefined) return;
-    await held.db.write({
-      sql: 'DELETE FROM ledger WHERE owner = ? AND kind = ? AND key = ?',
-      params: [entry.owner, entry.kind, entry.key],
-    });
+    await held.db.write(deleteRow(entry));
     owned.delete(nameOf(entry.kind, entry.key));
     if (owned.size === 0) this.#byOwner.delete(entry.owner);
   }
@@ -186,19 +224,4 @@ export class Ledger {
 
 function nameOf(kind: string, key: string): string {
   return `${kind}\0${key}`;
-}
-
-function insert(entry: LedgerEntry): { sql: string; params: (string | number)[] } {
-  return {
-    sql: 'INSERT OR REPLACE INTO ledger (owner, kind, key, seq, state, data, since_wall_ms) VALUES (?, ?, ?, ?, ?, ?, ?)',
-    params: [
-      entry.owner,
-      entry.kind,
-      entry.key,
-      entry.seq,
-      entry.state,
-      JSON.stringify(entry.data),
-      Math.round(entry.sinceWallMs),
-    ],
-  };
 }

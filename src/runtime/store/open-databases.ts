@@ -44,5 +44,5 @@ export async function openDatabases(
       { sql: 'INSERT OR REPLACE INTO boot (one, id) VALUES (1, ?)', params: [bootId] },
     );
   }
-  return { durable, volatile, ledger: await Ledger.open(clock, durable, volatile) };
+  return { durable, volatile, ledger: await Ledger.open(clock, durable, volatile, log) };
 }

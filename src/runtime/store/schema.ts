@@ -1,4 +1,4 @@
-import { LEDGER_SCHEMA } from '../../lib/ledger.ts';
+import { LEDGER_SCHEMA } from '../../lib/ledger-rows.ts';
 
 /**
  * `<root>/runtime.db`. `config` is the CRI configuration exactly as it came (encoded) and `facts` what we decided about it:
