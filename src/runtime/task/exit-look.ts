@@ -34,6 +34,8 @@ export class ExitLook {
   #wait: WaitStatus | undefined;
   #pidfdSpoke = false;
   #goneSinceMs: number | undefined;
+  /** When its end was told or seen first. */
+  #endedAtWallMs: number | undefined;
   readonly #timers: Timer[] = [];
   /** `after`: when its monitor was gone, so that no file can have come later. */
   #diskAsked: 'while the monitor lived' | 'after' | undefined;
@@ -56,6 +58,7 @@ export class ExitLook {
   #watchProcess(): Disposable | undefined {
     try {
       return this.#deps.processes.watch(this.#task, (status) => {
+        this.#endedAtWallMs ??= this.#deps.clock.wallMs();
         this.#pidfdSays(status);
         this.wake();
       });
@@ -149,6 +152,7 @@ export class ExitLook {
     const nowMs = clock.monotonicMs();
     if (this.#goneSinceMs === undefined) {
       this.#goneSinceMs = nowMs;
+      this.#endedAtWallMs ??= clock.wallMs();
       for (const delayMs of [ASK_DISK_AFTER_MS, FILE_GRACE_MS]) {
         this.#timers.push(clock.after(delayMs, () => this.wake()));
       }
@@ -192,7 +196,7 @@ export class ExitLook {
   }
 
   #withoutFile(monitorLives: boolean): ExitStatus {
-    const finishedAtWallMs = this.#deps.clock.wallMs();
+    const finishedAtWallMs = this.#endedAtWallMs ?? this.#deps.clock.wallMs();
     if (this.#wait !== undefined) {
       return { ...exitFromWait(this.#wait, finishedAtWallMs), logMayBeIncomplete: true };
     }

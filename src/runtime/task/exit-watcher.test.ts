@@ -193,3 +193,18 @@ test('disarmed is disarmed', () =>
     assert.equal(told.length, 0);
     assert.equal(processes.watches.length, 0);
   }));
+
+test('told without a file, the end is when the process died, and not when nobody waited any longer', () =>
+  scene(async ({ watcher, told, clock, processes, look }) => {
+    watcher.arm(TASK);
+    await look();
+    await clock.advance(300);
+    const diedAtWallMs = clock.wallMs();
+    processes.end(INIT, { kind: 'exited', code: 4 });
+    await look();
+    for (let step = 0; step < 5; step++) {
+      await clock.advance(1_000);
+      await look();
+    }
+    assert.equal(told[0]?.[1].finishedAtWallMs, diedAtWallMs);
+  }));
