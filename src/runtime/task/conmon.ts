@@ -21,6 +21,8 @@ export interface ConmonProcess {
   readonly exited: Promise<void>;
   /** What it said on stderr so far, shortened. */
   stderr(): string;
+  /** How the process that was started ended, and what it said of that; undefined when it ended well. Waits for its end. */
+  failure(op: Op): Promise<string | undefined>;
   /** Lets go of the pipes; conmon itself lives on. */
   letGo(): void;
 }
@@ -70,6 +72,10 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
   start.on('error', () => undefined);
   const messages = new MessageReader(sync);
   let stderr = '';
+  const allSaid = new Promise<void>((resolve) => {
+    if (child.stderr === null) resolve();
+    else child.stderr.once('close', () => resolve());
+  });
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     if (stderr.length < STDERR_KEPT) stderr += text;
   });
@@ -80,6 +86,10 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
     nextMessage: (op) => raceSignal(messages.next(), op.signal),
     release: () => start.end('\0'),
     stderr: () => stderr.trim(),
+    failure: async (op) => {
+      await raceSignal(Promise.all([exited, allSaid]), op.signal);
+      return failureWords(child, stderr);
+    },
     letGo: () => {
       sync.destroy();
       start.destroy();
@@ -87,6 +97,13 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
       child.unref();
     },
   };
+}
+
+function failureWords({ exitCode, signalCode }: ChildProcess, stderr: string): string | undefined {
+  if (exitCode === 0) return undefined;
+  const how = signalCode === null ? `ended with code ${String(exitCode ?? 'unknown')}` : `was ended by ${signalCode}`;
+  const said = stderr.replaceAll(/^\[conmon:\w\]: */gm, '').trim();
+  return said === '' ? how : `${how}: ${said.replaceAll('\n', '; ')}`;
 }
 
 /** Lines of JSON out of a stream that may cut them anywhere. */

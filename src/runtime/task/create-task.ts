@@ -1,7 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
-import { GantryError, internal, messageOf, withContext } from '../../lib/errors.ts';
+import { GantryError, internal, isKind, messageOf, withContext } from '../../lib/errors.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import { bundleFiles, socketName } from './bundle-files.ts';
@@ -35,13 +35,13 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
       cwd: request.bundleDir,
     });
     await context.faults.reach('make-task/monitor-spawned');
-    if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+    await moveMonitor(op, context, request, monitor);
     await context.faults.reach('make-task/monitor-moved');
     monitor.release();
     await context.faults.reach('make-task/monitor-released');
     const spawned = monitor;
     const message = await waitingFor(op, `${context.runtime.name} create`, () => spawned.nextMessage(op));
-    const pid = await createdPid(context, request, monitor, message);
+    const pid = await createdPid(op, context, request, monitor, message);
     await context.faults.reach('make-task/created');
     await raceSignal(monitor.exited, op.signal);
     await context.faults.reach('make-task/monitor-detached');
@@ -95,7 +95,34 @@ function keepExitArguments({ cp, exits }: TaskContext, id: string): string[] {
   return argv.flatMap((word, index) => [index === 0 ? '--exit-command' : '--exit-command-arg', word]);
 }
 
+async function moveMonitor(
+  op: Op,
+  context: TaskContext,
+  request: CreateTaskRequest,
+  monitor: ConmonProcess,
+): Promise<void> {
+  if (context.monitorCgroup === undefined) return;
+  try {
+    await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+  } catch (error) {
+    // No such process: it has not waited for its start.
+    if (isKind(error, 'NotFound')) await mustNotHaveFailed(op, request, monitor);
+    throw error;
+  }
+}
+
+/** It opens the log before it waits for its start, and ends where it cannot. */
+async function mustNotHaveFailed(op: Op, { logPath }: CreateTaskRequest, monitor: ConmonProcess): Promise<void> {
+  const failure = await monitor.failure(op);
+  if (failure === undefined) return;
+  const kind = isKind(classifyRuntimeError('conmon', 'create', failure), 'ResourceExhausted')
+    ? 'ResourceExhausted'
+    : 'Internal';
+  throw new GantryError(kind, `its monitor conmon ${failure}${logPath === undefined ? '' : ` (log ${logPath})`}`);
+}
+
 async function createdPid(
+  op: Op,
   context: TaskContext,
   request: CreateTaskRequest,
   monitor: ConmonProcess,
@@ -103,9 +130,10 @@ async function createdPid(
 ): Promise<number> {
   if (message !== undefined && message.data > 0) return message.data;
   const log = await textOf(bundleFiles(request.bundleDir).runtimeLog);
-  for (const words of [message?.message, log, monitor.stderr()]) {
+  for (const words of [message?.message, log]) {
     if (words !== undefined && words.trim() !== '') throw classifyRuntimeError(context.runtime.name, 'create', words);
   }
+  await mustNotHaveFailed(op, request, monitor);
   throw internal(`${context.runtime.name} create: the monitor ended without a word`);
 }
 
