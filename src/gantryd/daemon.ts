@@ -7,35 +7,25 @@ import { Journal, JOURNAL_SCHEMA } from '../journal/journal.ts';
 import { API_SCHEMA, openEmbeddedApi } from '../kube/api/embedded-api.ts';
 import { serveApi } from '../kube/api/server.ts';
 import { inProcessClient } from '../kube/in-process-client.ts';
-import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Examiner } from '../lib/doctor.ts';
-import { failedPrecondition, isKind, withContext } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import { DiskRoom } from '../lib/store/disk-room.ts';
 import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
-import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
-import { lockFile } from '../linux/file-lock.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { removeTemporariesOf, writeFileAtomic } from '../lib/atomic-file.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
-import { MONITOR_CGROUP } from '../runtime/host.ts';
 import { createRuntime, type Runtime } from '../runtime/main.ts';
 import { Closers } from './closers.ts';
 import type { GantryConfig } from './config.ts';
-import { endStrays } from './end-strays.ts';
 import { gantryExtensions } from './extensions.ts';
-import { makeOwnFolders } from './own-folders.ts';
+import { takeOwnPlaces } from './own-places.ts';
 import { TakeOver } from './take-over.ts';
 
 export interface Daemon {
   /** Stops serving and lets go of everything in this process. Containers run on. */
   close(): Promise<void>;
 }
-
-const DAEMON_CGROUP = 'daemon';
-const OWN_CGROUPS = [DAEMON_CGROUP, MONITOR_CGROUP];
-const LAST_STEP_MS = 5_000;
 
 /** What every step of the start is given. */
 interface Start {
@@ -55,7 +45,8 @@ interface Stores {
 
 /**
  * One process with runtime, agent and API, wired by hand: each part is made of those above it, and closed in the reverse order.
- * Throws FailedPrecondition, in one line, when the host lacks something or another gantryd has this root folder.
+ * Throws FailedPrecondition, in one line, when the host lacks something or another Gantry has what this one is to have for
+ * itself: root folder, state, instance …
  */
 export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
   const closers = new Closers(log);
@@ -90,15 +81,6 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
     await closers.close();
     throw error;
   }
-}
-
-/** The folders, the lock that keeps others out of them, and a cgroup. */
-async function takeOwnPlaces({ config, clock, log, closers }: Start): Promise<void> {
-  await makeOwnFolders(config);
-  closers.add('lock', await lockRoot(config.root), (lock) => lock.release());
-  closers.add('cgroups', await joinOwnCgroup(config, clock, log), (cgroups) =>
-    leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, cgroups),
-  );
 }
 
 async function openStores({ config, clock, log, closers }: Start): Promise<Stores> {
@@ -180,39 +162,6 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
   });
   closers.add('API server', server, (part) => part.close());
   return closers.add('agent', agent, (part) => part.stop());
-}
-
-async function lockRoot(root: string): ReturnType<typeof lockFile> {
-  try {
-    return await lockFile(join(root, 'gantryd.lock'));
-  } catch (error) {
-    if (!isKind(error, 'FailedPrecondition')) throw withContext(`--root: ${root} cannot be used`, error);
-    throw failedPrecondition(`another gantryd is running on ${root}: use it, or give this one a --root of its own`, {
-      cause: error,
-    });
-  }
-}
-
-/** Out of the cgroup of whoever started us: the end of a login session must not be ours, nor its limits. */
-async function joinOwnCgroup(config: GantryConfig, clock: Clock, log: Log): Promise<Cgroups> {
-  const host = await detectCgroups();
-  if (host.unusable !== undefined) throw failedPrecondition(host.unusable);
-  const cgroups = new Cgroups({ clock, host });
-  await cgroups.ensureParent(config.cgroupParent);
-  const leaf = join(config.cgroupParent, DAEMON_CGROUP);
-  await cgroups.create(leaf);
-  const strays = await endStrays({ signal: new AbortController().signal, log }, { clock, cgroups }, leaf);
-  if (strays > 0) log.info({ strays }, 'waited for what an earlier gantryd had at work when it was killed');
-  await cgroups.joinSelf(leaf);
-  return cgroups;
-}
-
-/** With no pod left there is nothing to keep: the last daemon takes its own cgroups away, so that `npm stop` leaves none. */
-async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Promise<void> {
-  // Every pod has a cgroup here, whether a process of it runs or not.
-  if ((await cgroups.children(config.cgroupParent)).some((name) => !OWN_CGROUPS.includes(name))) return;
-  await cgroups.leave(join(config.cgroupParent, DAEMON_CGROUP));
-  await cgroups.remove(op, config.cgroupParent);
 }
 
 async function openDatabase(

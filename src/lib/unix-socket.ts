@@ -36,7 +36,7 @@ export interface BoundSocket {
 export async function listenUnix(server: net.Server, path: string): Promise<BoundSocket> {
   const folder = dirname(path);
   await makeFolders(folder, 0o755);
-  await refuseIfTaken(path);
+  await mustBeUnserved(path);
   const draft = await freeDraft(path);
   await new Promise<void>((resolve, reject) => {
     const onError = (error: Error): void => {
@@ -79,7 +79,8 @@ async function freeDraft(path: string): Promise<string> {
   return draft;
 }
 
-async function refuseIfTaken(path: string): Promise<void> {
+/** Throws FailedPrecondition when another process answers at `path`, or when something that is no socket is there. */
+export async function mustBeUnserved(path: string): Promise<void> {
   let isSocket: boolean;
   try {
     isSocket = (await lstat(path)).isSocket();

@@ -10,7 +10,7 @@ const LOOK_AGAIN_MS = 100;
 
 /**
  * Compares what a Gantry holds outside itself before and after a test: processes, mounts, network namespaces, addresses,
- * links, iptables rules, cgroups, files.
+ * links, iptables rules, cgroups, claims, files.
  *
  *     const leaks = await LeakCheck.begin(root.leakRoots());
  *     … run a pod, delete it …

@@ -1,5 +1,6 @@
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { CLAIMS_FOLDER } from '../../src/gantryd/claims.ts';
 import { execFile } from '../../src/lib/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { detectCgroups } from '../../src/linux/cgroups.ts';
@@ -49,6 +50,7 @@ const PROBES: readonly (readonly [name: string, probe: Probe])[] = [
   ['links', links],
   ['iptables rules', iptablesRules],
   ['cgroups', cgroups],
+  ['claims', claims],
   ['files and folders', folders],
 ];
 
@@ -175,6 +177,20 @@ export async function cgroupFolders(parents: readonly string[]): Promise<string[
   };
   for (const tree of trees) {
     for (const parent of parents) await walk(join(tree, parent));
+  }
+  return found;
+}
+
+/** What a Gantry has to itself on this machine, and the root that it says it is of. */
+async function claims({ markers }: LeakRoots): Promise<string[]> {
+  return (await claimFiles(markers)).map(({ path, text }) => `${path}: ${text.trimEnd().split('\n')[0] ?? ''}`);
+}
+
+export async function claimFiles(markers: readonly string[]): Promise<{ path: string; text: string }[]> {
+  const found: { path: string; text: string }[] = [];
+  for (const path of await names(CLAIMS_FOLDER)) {
+    const text = await readFile(path, 'utf8').catch(() => '');
+    if (carries(path, markers) || carries(text, markers)) found.push({ path, text });
   }
   return found;
 }

@@ -2,12 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CLAIMS_FOLDER } from '../../src/gantryd/claims.ts';
 import { execFile } from '../../src/lib/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { mountsBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
 import { isAlive } from '../../src/linux/procfs.ts';
 import type { FolderRoot, LeakRoots } from './leak-probes.ts';
-import { cgroupFolders, look, markedProcesses } from './leak-probes.ts';
+import { claimFiles, cgroupFolders, look, markedProcesses } from './leak-probes.ts';
 
 const op = { signal: new AbortController().signal, log: silentLog };
 
@@ -29,7 +30,7 @@ interface Places {
 /**
  * All the places of a Gantry of a test's own, below one temporary folder and with an instance id of its own, so that it
  * shares nothing with another test's or with a user's Gantry. Disposing of it ends what is left of it by force (processes,
- * mounts, links, cgroups, files), so that one failed test does not spoil the next: check for leaks before.
+ * mounts, links, cgroups, claims, files), so that one failed test does not spoil the next: check for leaks before.
  */
 export class TempRoot implements AsyncDisposable {
   /** Everything is below this. Short, because sockets' paths are limited. */
@@ -152,6 +153,8 @@ export class TempRoot implements AsyncDisposable {
     await this.#removeNetwork();
     for (const folder of (await cgroupFolders([this.cgroupParent])).reverse())
       await rmdir(folder).catch(() => undefined);
+    for (const { path } of await claimFiles([this.instance])) await rm(path, { force: true });
+    await rmdir(CLAIMS_FOLDER).catch(() => undefined);
     await rm(this.dir, { recursive: true, force: true });
   }
 
