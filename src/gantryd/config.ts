@@ -44,7 +44,11 @@ export const SETTINGS: readonly Setting[] = [
     placeholder: 'DIR',
     help: 'data that survives a reboot: images, layers, records, volumes (default /var/lib/gantry)',
   },
-  { key: 'state', placeholder: 'DIR', help: 'state that does not: mounts, sockets (default /run/gantry)' },
+  {
+    key: 'state',
+    placeholder: 'DIR',
+    help: 'state that does not: mounts, sockets (default /run/gantry; ROOT/run with a --root of your own)',
+  },
   { key: 'logRoot', placeholder: 'DIR', help: "pods' logs (default /var/log/pods)" },
   { key: 'podsDir', placeholder: 'DIR', help: "pods' volumes (default ROOT/pods)" },
   { key: 'netnsDir', placeholder: 'DIR', help: 'where network namespaces are pinned (default /var/run/netns)' },
@@ -65,25 +69,25 @@ export const SETTINGS: readonly Setting[] = [
   {
     key: 'cgroupParent',
     placeholder: 'PATH',
-    help: 'parent of all cgroups of this Gantry (default /gantry, with the instance id when the root is not the default)',
+    help: 'parent of all cgroups of this Gantry (default /gantry; /gantry-INSTANCE with a --root of your own)',
   },
   {
     key: 'instance',
     placeholder: 'ID',
-    help: 'id that everything made here carries (default: derived from the root folder)',
+    help: "id that everything made here carries (default: derived from the root folder's path)",
   },
   { key: 'nodeName', placeholder: 'NAME', help: "the Node object's name (default: the host name)" },
   {
     key: 'streamingAddress',
     placeholder: 'HOST:PORT',
-    help: 'where exec, attach and port-forward are served (default 127.0.0.1:0)',
+    help: 'where exec, attach and port-forward of CRI will be served: not yet, nothing listens there (default 127.0.0.1:0)',
   },
   { key: 'logLevel', placeholder: 'LEVEL', help: `one of ${LOG_LEVELS.join(', ')} (default info)` },
   { key: 'runtimeOnly', help: 'serve CRI alone: no agent, no API' },
 ];
 
 export const DEFAULT_CONFIG_FILE = '/etc/gantry/config.yaml';
-const DEFAULT_ROOT = '/var/lib/gantry';
+export const DEFAULT_ROOT = '/var/lib/gantry';
 const DEFAULT_STATE = '/run/gantry';
 
 export function flagOf(key: ConfigKey): string {
@@ -149,7 +153,11 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
   const path = (key: ConfigKey, fallback: string): string => {
     const value = text(key, fallback);
     if (!isAbsolute(value)) throw invalidArgument(`${flagOf(key)}: ${value} is not an absolute path`);
-    return value.replace(/\/+$/, '') || '/';
+    // `..` stays: where it leads to is for the file system to say.
+    return `/${value
+      .split('/')
+      .filter((part) => part !== '' && part !== '.')
+      .join('/')}`;
   };
   const socket = (key: ConfigKey, fallback: string): string => {
     const value = text(key, fallback);

@@ -16,6 +16,7 @@ import {
   type PartialConfig,
 } from './config.ts';
 import { startDaemon } from './daemon.ts';
+import { withRealFolders, withRealRoot } from './real-paths.ts';
 
 interface Invocation {
   readonly settings: PartialConfig;
@@ -52,7 +53,8 @@ async function run(): Promise<void> {
   const version = await packageVersion();
   const { settings, configFile, dumpConfig: dump } = parseArguments(version);
   const fromFile = await readConfigFile(configFile ?? DEFAULT_CONFIG_FILE, configFile !== undefined);
-  const config = resolveConfig({ ...fromFile, ...settings }, hostname());
+  const given = await withRealRoot({ ...fromFile, ...settings });
+  const config = await withRealFolders(resolveConfig(given, hostname()));
   if (dump) {
     process.stdout.write(dumpConfig(config));
     return;
