@@ -12,7 +12,8 @@ export interface RemediedFinding {
  */
 export function compare(inventory: Inventory): RemediedFinding[] {
   const owned = new Set(inventory.owned.map(nameOf));
-  const there = new Set(inventory.found.filter(({ foreign }) => foreign === undefined).map(nameOf));
+  // That by its name it looks like another's says nothing where it is written down: it was made under other settings.
+  const there = new Set(inventory.found.map(nameOf));
   const findings = [
     ...inventory.lost.map(lostOwner),
     ...inventory.found.flatMap((found) => {

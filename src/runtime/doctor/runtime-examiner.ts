@@ -9,6 +9,7 @@ import { findFolders, findMounts, findNetns } from './probes/folders.ts';
 import { findAddresses, findBridges, findRules } from './probes/network.ts';
 import { dataDirsHeld, dataDirsIn } from './probes/network-data.ts';
 import { findProcesses } from './probes/processes.ts';
+import { findAtRecordedPlaces } from './probes/recorded-places.ts';
 import { findStored } from './probes/storage.ts';
 import { mergeWritten, writtenDown, type WrittenDown } from './written-down.ts';
 
@@ -40,6 +41,13 @@ export function runtimeExaminer(deps: CarryOutDeps): Examiner {
         }
       }
       const written = mergeWritten(before, writtenDown(deps.rt));
+      try {
+        found.push(...(await findAtRecordedPlaces(deps.rt, written.owned, found)));
+      } catch (error) {
+        op.signal.throwIfAborted();
+        notices.push(`what is written down could not be looked for: ${messageOf(error)}`);
+        looked.clear();
+      }
       return examination(deps, compare({ ...written, found, looked }), notices);
     },
   };

@@ -40,7 +40,8 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     rt.folders.names(rt.settings.netnsDir),
     snapshotIds(),
   ]);
-  const owned = new Set(rt.sandboxes.list().map(({ meta }) => meta.facts.netnsPath));
+  // By name, which has the sandbox's id in it: the folder may have been spelled in another way before.
+  const owned = new Set(rt.sandboxes.list().map(({ meta }) => basename(meta.facts.netnsPath ?? '')));
   return [
     ...owners.map((owner): Orphan => ({ kind: 'ledger', owner })),
     ...strangers(sandboxes).map((id): Orphan => ({ kind: 'sandbox-folder', id })),
@@ -49,7 +50,7 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     ...strangers([...new Set([...written, ...kept])]).map((id): Orphan => ({ kind: 'exit-file', id })),
     ...networks
       .map((name) => join(rt.settings.netnsDir, name))
-      .filter((path) => isOurNetns(path, rt.settings.instance) && !owned.has(path))
+      .filter((path) => isOurNetns(path, rt.settings.instance) && !owned.has(basename(path)))
       .map((path): Orphan => ({ kind: 'netns', path })),
     ...(await orphanCgroups(rt, known)),
   ];

@@ -1,4 +1,4 @@
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { namesIn } from '../../../lib/may-be-gone.ts';
 import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
 import type { RuntimeContext } from '../../context.ts';
@@ -40,10 +40,18 @@ async function findSockets({ sockets, execs }: RuntimePaths): Promise<Found[]> {
     .map((key): Found => ({ kind: 'socket', key }));
 }
 
-/** Pinned network namespaces; the folder is shared with other runtimes. */
-export async function findNetns({ settings }: Pick<RuntimeContext, 'settings'>): Promise<Found[]> {
+/** Pinned network namespaces; the folder is shared with other runtimes. By name: the folder may have been spelled in another way before. */
+export async function findNetns({
+  settings,
+  sandboxes,
+}: Pick<RuntimeContext, 'settings' | 'sandboxes'>): Promise<Found[]> {
+  const owners = new Map(
+    sandboxes.list().map(({ meta: { id, facts } }) => [basename(facts.netnsPath ?? ''), id] as const),
+  );
   return (await namesIn(settings.netnsDir)).map((name): Found => {
     const key = join(settings.netnsDir, name);
+    const owner = owners.get(name);
+    if (owner !== undefined) return { kind: 'netns', key, ids: [owner] };
     if (isOurNetns(key, settings.instance)) return { kind: 'netns', key };
     return { kind: 'netns', key, foreign: whoseNetns(name) };
   });

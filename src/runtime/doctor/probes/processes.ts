@@ -5,18 +5,25 @@ import { taskOf } from '../../container/state.ts';
 import type { RuntimeContext } from '../../context.ts';
 import type { Found } from '../inventory.ts';
 
-/** Monitors and OCI runtimes at work, by the bundle that they name on their command line. Of the containers' own: those that records name. */
+/**
+ * Monitors and OCI runtimes at work, by the bundle that they name on their command line: one of our folders, or one that a record names.
+ * Of the containers' own: those that records name.
+ */
 export async function findProcesses({
   paths,
   containers,
   processes,
 }: Pick<RuntimeContext, 'paths' | 'containers' | 'processes'>): Promise<Found[]> {
   const pidsOf = new Map<string, number[]>();
+  const tasks = containers.list().flatMap(({ status }) => taskOf(status) ?? []);
+  const recorded = new Map(tasks.map(({ bundleDir, id }) => [bundleDir, id]));
+  const isOurs = (bundle: string): boolean =>
+    recorded.has(bundle) || isBelow(bundle, paths.containers) || isBelow(bundle, paths.sandboxes);
   const found: Found[] = [];
   for (const pid of await listPids()) {
     const argv = (await readCmdline(pid)) ?? [];
     const bundle = bundleOf(argv);
-    if (bundle !== undefined && (isBelow(bundle, paths.containers) || isBelow(bundle, paths.sandboxes))) {
+    if (bundle !== undefined && isOurs(bundle)) {
       pidsOf.set(bundle, [...(pidsOf.get(bundle) ?? []), pid]);
     } else if (basename(argv[0] ?? '') === 'conmon' && (bundle === undefined || !isBelow(bundle, paths.state))) {
       const foreign = `a monitor of podman, CRI-O or another Gantry${bundle === undefined ? '' : `, for ${bundle}`}`;
@@ -25,7 +32,7 @@ export async function findProcesses({
   }
   for (const [bundle, pids] of pidsOf) {
     // A zombie's command line is empty, so what is here lives. An infra process' bundle lies in its sandbox's folder.
-    const id = isBelow(bundle, paths.containers) ? basename(bundle) : basename(dirname(bundle));
+    const id = recorded.get(bundle) ?? basename(isBelow(bundle, paths.containers) ? bundle : dirname(bundle));
     found.push({ kind: 'monitor', key: bundle, ids: [id], note: await processes.describe(pids) });
   }
   for (const { meta, status } of containers.list()) {
