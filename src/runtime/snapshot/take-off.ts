@@ -2,7 +2,7 @@ import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errnoOf, unavailable } from '../../lib/errors.ts';
 import { processesUsing, type Holder } from '../../linux/mount-holders.ts';
-import { mountsBelow, readMountinfo } from '../../linux/mountinfo.ts';
+import { mountsBelow, mountsOn, readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
 import type { UnmountOutcome } from '../../linux/mounts.ts';
 
 export interface TakeOffDeps {
@@ -18,10 +18,15 @@ const PAUSES_MS = [50, 200, 500];
 /**
  * Takes a container's root file system off, whose processes have ended. What is in use even so is detached: it is out of the tree,
  * and goes when they let go of it (FAILURES.md row 5). Returns who they are; undefined when nobody was in the way.
- * Throws Unavailable, naming it, when something else is mounted inside: that is somebody's, and is not detached along with it.
+ * Throws Unavailable, naming it, when something else is mounted there or inside: that is somebody's, and is not taken off along with it.
  */
 export async function takeOff(op: Op, deps: TakeOffDeps, target: string): Promise<readonly Holder[] | undefined> {
   for (const pauseMs of [...PAUSES_MS, undefined]) {
+    const uppermost = mountsOn(await readMountinfo(), target)[0];
+    if (uppermost !== undefined && !isSnapshotMount(uppermost)) {
+      const { fsType, source } = uppermost;
+      throw unavailable(`${target} has ${fsType} of ${source} on it, which somebody else has mounted: it stays`);
+    }
     try {
       await deps.mounts.unmount(op, target);
       return undefined;
@@ -37,6 +42,13 @@ export async function takeOff(op: Op, deps: TakeOffDeps, target: string): Promis
   const holders = await processesUsing(target);
   await deps.mounts.unmount(op, target, { detach: true });
   return holders;
+}
+
+/** Whether it is one of the overlays that we mount: by its own folders, wherever our data lay when it was mounted. */
+export function isSnapshotMount({ fsType, superOptions }: MountInfo): boolean {
+  if (fsType !== 'overlay') return false;
+  const upper = superOptions.flatMap((option) => /^upperdir=(.*)\/upper$/.exec(option)?.[1] ?? [])[0];
+  return upper !== undefined && superOptions.includes(`workdir=${upper}/work`);
 }
 
 export function namesOf(holders: readonly Holder[]): string {

@@ -104,7 +104,9 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     // Ours: mounts.
     await run('mount', '-t', 'tmpfs', 'planted', join(sandboxDir, 'shm'));
     plant('tmpfs', join(sandboxDir, 'shm'), async () => !(await isMounted(join(sandboxDir, 'shm'))));
-    await run('mount', '-t', 'tmpfs', 'planted', join(bundle, 'rootfs'));
+    for (const name of ['work', 'lower']) await mkdir(join(snapshot, name));
+    const layers = [`lowerdir=${snapshot}/lower`, `upperdir=${snapshot}/upper`, `workdir=${snapshot}/work`].join(',');
+    await run('mount', '-t', 'overlay', 'planted', '-o', layers, join(bundle, 'rootfs'));
     plant('rootfs', join(bundle, 'rootfs'), async () => !(await isMounted(join(bundle, 'rootfs'))));
     const netns = join(root.netnsDir, `gantry-${instance}-${id.slice(0, 16)}`);
     await pinNetns(netns);

@@ -67,11 +67,13 @@ test('what is ours and nobody owns goes at the start, what looks like it and is 
   await f.restart(async () => {
     await mkdir(join(bundle, 'rootfs'), { recursive: true });
     await writeFile(join(bundle, 'config.json'), '{}');
-    await run('mount', '-t', 'tmpfs', 'left', join(bundle, 'rootfs'));
     await mkdir(join(sandbox, 'shm'), { recursive: true });
     await run('mount', '-t', 'tmpfs', 'left', join(sandbox, 'shm'));
     await mkdir(join(snapshot, 'upper', 'deep'), { recursive: true });
     await writeFile(join(snapshot, 'upper', 'deep', 'file'), 'x');
+    for (const name of ['work', 'lower']) await mkdir(join(snapshot, name));
+    const layers = [`lowerdir=${snapshot}/lower`, `upperdir=${snapshot}/upper`, `workdir=${snapshot}/work`].join(',');
+    await run('mount', '-t', 'overlay', 'left', '-o', layers, join(bundle, 'rootfs'));
     for (const path of [exit, exitInMemory]) await writeFile(path, '0');
     await pinNetns(netns);
     await cgroups.create(group);

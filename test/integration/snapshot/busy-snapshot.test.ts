@@ -77,3 +77,22 @@ test('one in which something is mounted stays, with all of it, and says what tha
   assert.equal(readFileSync(join(share, 'precious'), 'utf8'), 'precious');
   assert.deepEqual(room.detached, []);
 });
+
+test('what somebody else has mounted just there is not taken off as ours', needsRoot, async (t) => {
+  const room = await openRoom(t);
+  const at = await mounted(room);
+  const share = join(room.base, 'share');
+  mkdirSync(share);
+  for (const isAlone of [false, true]) {
+    await room.mounts.bind(room.op, share, at);
+    const points = await mountPoints(room);
+    await assert.rejects(room.snapshots.unmount(room.op, at), {
+      kind: 'Unavailable',
+      message: /on it, which somebody else has mounted/,
+    });
+    assert.deepEqual(await mountPoints(room), points);
+    await room.mounts.unmount(room.op, at);
+    if (!isAlone) await room.snapshots.unmount(room.op, at);
+  }
+  assert.deepEqual(await mountPoints(room), []);
+});
