@@ -15,6 +15,7 @@ import { ContainerEvents } from './events/container-events.ts';
 import { ExitMonitors } from './events/exit-monitors.ts';
 import { handleCleanup } from './events/handle-cleanup.ts';
 import { correctExit, recordExit } from './events/record-exit.ts';
+import { MonitorLook } from './events/monitor-look.ts';
 import { SandboxLook } from './events/sandbox-look.ts';
 import { NameReservations } from './names/name-reservations.ts';
 import { findOrphans } from './recovery/orphans.ts';
@@ -67,7 +68,7 @@ export interface AssembledRuntime {
 /** Ties lanes, back-off, exit monitors and verbs together over the parts that were handed in, whatever these are. */
 export function assembleRuntime(all: RuntimeParts): AssembledRuntime {
   const { rt, exits } = assembleContext(all);
-  const look = new SandboxLook(rt);
+  const looks = [new SandboxLook(rt), new MonitorLook(rt)];
   return {
     rt,
     takeUp: async (snapshotIds) => {
@@ -78,11 +79,11 @@ export function assembleRuntime(all: RuntimeParts): AssembledRuntime {
       const orphans = await findOrphans(rt, snapshotIds);
       await rt.faults.reach('recovery/orphans-found');
       await exits.start();
-      look.start();
+      for (const look of looks) look.start();
       return { recovered: recover(rt, orphans) };
     },
     close: async () => {
-      look.close();
+      for (const look of looks) look.close();
       rt.events.close();
       rt.stops.close();
       rt.toldStarts.close();

@@ -41,7 +41,7 @@ export interface FakeWorld {
   signal: (signal: number) => Promise<boolean>;
   thaw: () => Promise<void>;
   killAll: () => Promise<void>;
-  alive: () => Promise<boolean>;
+  alive: (pid: number) => Promise<boolean>;
   /** In its cgroup. */
   procs: () => Promise<number[]>;
   describe: (pids: readonly number[]) => Promise<string>;
@@ -199,7 +199,9 @@ function outside(note: (what: string) => void, world: FakeWorld): object {
   return {
     ledger: {
       entriesOf: () => [{ kind: 'task', key: ID }],
+      damaged: [],
       intend: () => Promise.resolve(),
+      restore: () => Promise.resolve([]),
       release: () => {
         note('release');
         return Promise.resolve([]);
@@ -234,7 +236,7 @@ function outside(note: (what: string) => void, world: FakeWorld): object {
       procs: () => world.procs(),
     },
     processes: {
-      alive: () => world.alive(),
+      alive: (pid: number) => world.alive(pid),
       describe: (pids: readonly number[]) => world.describe(pids),
     },
     specs: { taskTraces: () => ({}) },
