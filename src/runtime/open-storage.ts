@@ -36,7 +36,7 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
   const sandboxes = await RecordStore.open(recordDeps, SANDBOX_CODEC);
   const containers = await RecordStore.open(recordDeps, CONTAINER_CODEC);
   const records = { sandboxes, containers };
-  tellDamaged(journal, records);
+  await tellDamaged(journal, { ...records, ledger });
 
   const thread = new SnapshotThread({ clock, faults });
   const createThread = new SnapshotThread({ clock, faults });

@@ -4,9 +4,7 @@ import { GantryError, isKind } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { Database, Statement } from '../../lib/store/store-thread.ts';
-import type { JournalInput } from '../../journal/journal.ts';
 import { RecordStore, type RecordCodec } from './record-store.ts';
-import { tellDamaged } from './tell-damaged.ts';
 
 interface Meta {
   readonly id: string;
@@ -146,11 +144,4 @@ test('one damaged record is set aside by name, the others are there', async () =
     store.damaged.map(({ id }) => id),
     ['torn', 'odd'],
   );
-  const told: unknown[] = [];
-  const journal = { record: ({ subject, what }: JournalInput) => void told.push([what, subject]) };
-  tellDamaged(journal, { sandboxes: { damaged: [] }, containers: store });
-  assert.deepEqual(told, [
-    ['container.record-damaged', { containerId: 'torn' }],
-    ['container.record-damaged', { containerId: 'odd' }],
-  ]);
 });

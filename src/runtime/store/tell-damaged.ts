@@ -1,33 +1,67 @@
-import type { JournalWriter } from '../../journal/journal.ts';
-import type { DamagedRecord } from './record-store.ts';
+import type { JournalReader, JournalSubject, JournalWriter } from '../../journal/journal.ts';
+import type { DamagedEntry } from '../../lib/ledger.ts';
+import { mayHaveProcess } from '../container/state.ts';
+import type { ContainerStore } from './container-record.ts';
+import { parseOwner } from './owners.ts';
+import type { SandboxStore } from './sandbox-record.ts';
 
-interface Opened {
-  readonly damaged: readonly DamagedRecord[];
+export interface Opened {
+  readonly sandboxes: Pick<SandboxStore, 'damaged'>;
+  readonly containers: Pick<ContainerStore, 'damaged' | 'list'>;
+  readonly ledger: { readonly damaged: readonly DamagedEntry[] };
 }
 
-/** Names the records that could not be read to who asks `explain`: what they named has no owner now, and is released. */
-export function tellDamaged(
-  journal: JournalWriter,
-  opened: { readonly sandboxes: Opened; readonly containers: Opened },
-): void {
-  for (const { id, reason } of opened.sandboxes.damaged) {
+/**
+ * Names what could not be read to who asks `explain`, also for the pod that it was part of, which the journal itself remembers. What a
+ * record named has no owner now, and is released; a container whose sandbox is lost ends with that.
+ */
+export async function tellDamaged(journal: JournalWriter & JournalReader, opened: Opened): Promise<void> {
+  const { sandboxes, containers, ledger } = opened;
+  for (const { id, reason } of sandboxes.damaged) {
+    const subject = await remembered(journal, { sandboxId: id });
+    journal.record({ subject, what: 'sandbox.record-damaged', message: ofRecord(reason), outcome: 'failed' });
+    for (const { meta, status } of containers.list()) {
+      if (meta.facts.sandboxId !== id || !mayHaveProcess(status)) continue;
+      journal.record({
+        subject: await remembered(journal, { containerId: meta.id, sandboxId: id }),
+        what: 'container.sandbox-lost',
+        message: 'it is ended with its sandbox, whose record cannot be read',
+        why: reason,
+        outcome: 'failed',
+      });
+    }
+  }
+  for (const { id, reason } of containers.damaged) {
+    const subject = await remembered(journal, { containerId: id });
+    journal.record({ subject, what: 'container.record-damaged', message: ofRecord(reason), outcome: 'failed' });
+  }
+  for (const damaged of ledger.damaged) {
+    const owner = parseOwner(damaged.owner);
+    const subject =
+      owner === undefined ? {} : owner.kind === 'container' ? { containerId: owner.id } : { sandboxId: owner.id };
     journal.record({
-      subject: { sandboxId: id },
-      what: 'sandbox.record-damaged',
-      message: words(reason),
+      subject: owner === undefined ? subject : await remembered(journal, subject),
+      what: 'ledger.damaged',
+      message: ofEntry(damaged),
       outcome: 'failed',
     });
   }
-  for (const { id, reason } of opened.containers.damaged) {
-    journal.record({
-      subject: { containerId: id },
-      what: 'container.record-damaged',
-      message: words(reason),
-      outcome: 'failed',
-    });
-  }
 }
 
-function words(reason: string): string {
+function ofRecord(reason: string): string {
   return `its record cannot be read and is set aside, what it held is released: ${reason}`;
+}
+
+function ofEntry({ kind, key, setAside, reason }: DamagedEntry): string {
+  const goesOn = setAside ? 'cannot be read and is set aside' : 'is damaged, and taken as one that may be there';
+  return `the ledger's entry of its ${kind} ${key} ${goesOn}: ${reason}`;
+}
+
+/** With the pod, as the last entry about it has it; that may be about a container of the sandbox. */
+async function remembered(journal: JournalReader, subject: JournalSubject): Promise<JournalSubject> {
+  const entries = await journal.query(subject);
+  const last = entries.findLast((entry) => entry.subject.podUid !== undefined)?.subject ?? {};
+  if (subject.containerId !== undefined) return { ...last, ...subject };
+  const pod = Object.entries(last).filter(([key]) => !key.startsWith('container') && key !== 'image');
+  return { ...Object.fromEntries(pod), ...subject };
 }

@@ -67,6 +67,15 @@ test('a damaged record ends what it named, is named itself, and stops nobody els
       JSON.stringify(entries, undefined, 1),
     );
   }
+  const ofPod = async (podUid: string): Promise<string[]> =>
+    (await f.runtime.inspector.explain(op, { subject: { podUid } })).entries.map(
+      ({ what, subject }) => `${what} ${subject.containerId ?? subject.sandboxId ?? ''}`,
+    );
+  const ofKept = await ofPod('uid-kept');
+  for (const id of broken) assert.ok(ofKept.includes(`container.record-damaged ${id}`), ofKept.join('\n'));
+  const ofLost = await ofPod('uid-lost');
+  for (const line of [`sandbox.record-damaged ${lostId}`, `container.sandbox-lost ${inLost}`])
+    assert.ok(ofLost.includes(line), ofLost.join('\n'));
   for (const id of broken) await assert.rejects(f.status(id), isNotFound);
   await assert.rejects(f.cri.podSandboxStatus(op, { podSandboxId: lostId, verbose: false }), isNotFound);
   // Its network is gone, so nothing of it can be of use: whoever looks sees it end when it is removed.
