@@ -57,6 +57,8 @@ export type NetworkPlan = Readonly<Record<string, unknown>>;
 export interface SandboxNetworks {
   /** Decides what will be done, before anything is done. Throws Unavailable when there is no network configuration. */
   plan(op: Op, request: NetworkRequest): Promise<NetworkPlan>;
+  /** The same for a pod that is connected, and of whose connection nothing is known any more. */
+  planAgain(op: Op, request: NetworkRequest): Promise<NetworkPlan>;
   /** CNI ADD. The plan that comes back (with its results) takes the first one's place. */
   connect(op: Op, request: NetworkRequest, plan: NetworkPlan): Promise<{ ips: readonly string[]; plan: NetworkPlan }>;
   /** CNI DEL. Without a namespace, or of what is not there: a success. */

@@ -62,6 +62,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
     },
     networks: {
       plan: () => Promise.resolve({}),
+      planAgain: (_op, { sandboxId }) => Promise.resolve({ id: sandboxId }),
       connect: () => Promise.reject(unavailable('no pod is connected here')),
       disconnect: (op, plan) =>
         ask('network del', String(plan['id']), op.signal, () => void world.addresses.delete(String(plan['id']))),

@@ -110,6 +110,14 @@ export class PodNetwork {
     }
   }
 
+  /**
+   * For a pod whose connection was made by an earlier process and is not noted any more: what taking it down needs, by the present
+   * configuration. Its host ports are claimed from nobody. Throws as {@link plan} does.
+   */
+  planAgain(op: Op, request: NetworkRequest): Promise<PlainPlan> {
+    return this.#plan(op, request);
+  }
+
   async #plan(op: Op, request: NetworkRequest): Promise<PlainPlan> {
     const { confDir, binDirs, instance, ipamDir, defaultNetwork } = this.#deps;
     const folder = await readConfigFolder(confDir);

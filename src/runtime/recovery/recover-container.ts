@@ -30,7 +30,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   const decision = decideContainer(record.status, await look(op, rt, record));
   await rt.faults.reach('recovery/container-looked');
   const task = taskOf(record.status);
-  if (isOfBoot(record.status, rt.bootId)) await restoreContainerLedger(rt, record);
+  await restoreContainerLedger(rt, record);
   switch (decision.kind) {
     case 'keep':
       // Undone by an earlier process, which did not live long enough to give it up.

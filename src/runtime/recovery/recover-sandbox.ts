@@ -14,6 +14,8 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
   if (record === undefined) return;
   const decision = decideSandbox(record.status, await lookAtSandbox(rt, record));
   await rt.faults.reach('recovery/sandbox-looked');
+  // Before anything is released: a sandbox that is not READY any more, or never was, holds things as well.
+  await restoreSandboxLedger(op, rt, record);
   if (record.status.bootId !== rt.bootId) {
     // The state folder went with the boot; where it is on a disk, nobody uses what is in it any more. What fails is in the log, and stays.
     await rt.ledger.release(op, sandboxOwner(id), rt.releasers, ['directory']);
@@ -29,7 +31,6 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
       break;
     case 'keep':
       if (record.status.state.kind !== 'ready') break;
-      await restoreSandboxLedger(rt, record);
       if (record.status.infra !== undefined) rt.exits.arm({ ...record.status.infra, weSentKill: () => true });
       rt.faults.pass('recovery/sandbox-kept');
       break;

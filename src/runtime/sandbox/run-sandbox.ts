@@ -2,7 +2,6 @@ import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import {
   PodSandboxConfig,
-  Protocol,
   type LinuxContainerResources,
   type RunPodSandboxRequest,
   type RunPodSandboxResponse,
@@ -17,13 +16,14 @@ import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { stageOf } from '../names/stage-of.ts';
-import type { NetworkRequest, PodLimits } from '../parts.ts';
+import type { PodLimits } from '../parts.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
 import { awaitEarlierRun } from './await-earlier-run.ts';
+import { networkRequestOf } from './network-request.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
 import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
@@ -227,30 +227,6 @@ async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath:
       .update(meta.id, (status) => transition(status, { kind: 'connected', ips: connected.ips }))
       .then(() => rt.faults.reach('run-sandbox/network-recorded')),
   ]);
-}
-
-const PROTOCOLS = { [Protocol.TCP]: 'tcp', [Protocol.UDP]: 'udp', [Protocol.SCTP]: 'sctp' } as const;
-
-function networkRequestOf(meta: SandboxMeta, netnsPath: string): NetworkRequest {
-  const { config } = meta;
-  return {
-    sandboxId: meta.id,
-    netnsPath,
-    podName: config.metadata?.name ?? '',
-    podNamespace: config.metadata?.namespace ?? '',
-    podUid: config.metadata?.uid ?? '',
-    hostname: meta.facts.hostname,
-    annotations: config.annotations,
-    // A mapping without a host port maps nothing: it only says what the container listens on.
-    portMappings: config.portMappings
-      .filter((mapping) => mapping.hostPort > 0)
-      .map(({ protocol, containerPort, hostPort, hostIp }) => ({
-        protocol: PROTOCOLS[protocol],
-        containerPort,
-        hostPort,
-        ...(hostIp === '' ? {} : { hostIp }),
-      })),
-  };
 }
 
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
