@@ -1,4 +1,4 @@
-import { readdir, rmdir, unlink } from 'node:fs/promises';
+import { lstat, readdir, rmdir, unlink } from 'node:fs/promises';
 import { errnoOf } from './errors.ts';
 
 /** Removes a file. One that is gone already is a success. */
@@ -25,6 +25,17 @@ export async function namesIn(folder: string): Promise<string[]> {
     return await readdir(folder);
   } catch (error) {
     if (isNoSuchPath(error)) return [];
+    throw error;
+  }
+}
+
+/** Whether there is anything of that name, a link too. */
+export async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (isNoSuchPath(error)) return false;
     throw error;
   }
 }

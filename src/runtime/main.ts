@@ -1,8 +1,9 @@
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
-import type { Op } from '../lib/abort.ts';
+import { withDeadline, type Op } from '../lib/abort.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
 import type { Ledger } from '../lib/ledger.ts';
+import { isThere } from '../lib/may-be-gone.ts';
 import { assembleRuntime } from './assemble-runtime.ts';
 import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
 import type { RuntimeContext } from './context.ts';
@@ -18,8 +19,11 @@ import { createInspector } from './inspector/runtime-inspector.ts';
 import { openKernelCalls } from './kernel-calls.ts';
 import { makeParts } from './make-parts.ts';
 import { Iptables } from './network/iptables.ts';
+import { takeDownLost } from './network/lost-connection.ts';
 import type { PodNetwork } from './network/pod-network.ts';
 import { openStorage, type Storage } from './open-storage.ts';
+import { findOrphans } from './recovery/orphans.ts';
+import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts';
 import { createRuntimeService } from './runtime-service.ts';
 import type { RuntimeSettings } from './settings.ts';
 import { parseOwner } from './store/owners.ts';
@@ -42,6 +46,9 @@ export interface Runtime {
   /** Lets go of everything in this process. Pods go on running. */
   close(): Promise<void>;
 }
+
+const DISCONNECT_MS = 45_000;
+const NOTHING_LOST: LostObjects = { sandboxes: new Set(), containers: new Set() };
 
 /** The runtime in its parts, before anybody may ask it. */
 interface ToServe {
@@ -67,13 +74,16 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const ground = await layGroundwork(settings, deps, closing.signal);
   const host = await openHost(ground.background, settings, deps.clock);
   const kernel = openKernelCalls(ground);
+  const hadRecords = await isThere(ground.paths.database);
   const storage = await openStorage(ground, deps, kernel);
   const made = makeParts(ground, host, kernel, storage);
   const { networks } = made;
   const assembled = assembleRuntime(made.parts);
 
+  // Before they are released.
+  const lost = hadRecords ? NOTHING_LOST : await findLost(ground, storage, assembled.rt);
   const tookUp = await assembled.takeUp(() => storage.snapshots.list());
-  const recovered = recoverTheRest(tookUp.recovered, ground, storage, networks);
+  const recovered = recoverTheRest({ objectsRecovered: tookUp.recovered, lost }, ground, storage, networks);
 
   return {
     ...serve({ startedAtWallMs, deps, ground, host, storage, networks, rt: assembled.rt, recovered }),
@@ -92,13 +102,15 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
 
 /** What belongs to no single object: the network and the images, once every object has been looked at. Never rejects. */
 async function recoverTheRest(
-  objectsRecovered: Promise<void>,
-  { log, faults, background }: Groundwork,
+  { objectsRecovered, lost }: { readonly objectsRecovered: Promise<void>; readonly lost: LostObjects },
+  ground: Groundwork,
   { sandboxes, ledger, images }: Storage,
   networks: PodNetwork,
 ): Promise<void> {
+  const { log, faults, background } = ground;
   try {
     await objectsRecovered;
+    await disconnectLost(ground, lost);
     await networks.giveBackStrays((id) => sandboxes.get(id) !== undefined || ownsAny(ledger, id));
     await networks.repair(background);
     networks.start();
@@ -108,6 +120,31 @@ async function recoverTheRest(
   } catch (error) {
     log.error({ error: messageOf(error) }, 'recovery was not finished');
   }
+}
+
+/** What is left of objects that were in a database that is not there any more. A machine on which nothing was yet has none. */
+async function findLost(
+  { log, journal, paths }: Groundwork,
+  storage: Storage,
+  rt: RuntimeContext,
+): Promise<LostObjects> {
+  const lost = lostObjects(await findOrphans(rt, () => storage.snapshots.list()));
+  await tellLost({ log, journal, path: paths.database }, lost, storage.layers.list().length);
+  return lost;
+}
+
+/** Side by side: a plug-in that hangs keeps nobody longer than its time. Never rejects. */
+async function disconnectLost({ settings, clock, background }: Groundwork, { sandboxes }: LostObjects): Promise<void> {
+  const deps = { confDir: settings.cniConfDir, binDirs: settings.cniBinDirs };
+  const one = async (sandboxId: string): Promise<void> => {
+    try {
+      const what = `disconnect lost sandbox ${sandboxId}`;
+      await withDeadline(background, clock, DISCONNECT_MS, what, (op) => takeDownLost(op, deps, sandboxId));
+    } catch (error) {
+      background.log.warn({ sandboxId, error: messageOf(error) }, 'a lost sandbox may still be connected');
+    }
+  };
+  await Promise.all([...sandboxes].map(one));
 }
 
 /** A sandbox can be gone while its disconnecting is still to be done. */
