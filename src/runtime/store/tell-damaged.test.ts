@@ -15,12 +15,16 @@ const NOTHING: Opened = {
 };
 
 /** What is told, where the journal has entries about these subjects. */
-async function told(opened: Partial<Opened>, known: readonly JournalSubject[]): Promise<JournalInput[]> {
+async function told(
+  opened: Partial<Opened>,
+  known: readonly JournalSubject[] | 'cannot be read',
+): Promise<JournalInput[]> {
   const inputs: JournalInput[] = [];
   await tellDamaged(
     {
       record: (input) => void inputs.push(input),
       query: (wanted) => {
+        if (known === 'cannot be read') return Promise.reject(new Error('no disk'));
         const isMeant = (one: JournalSubject): boolean =>
           Object.entries(wanted).every(([key, value]) => one[key as keyof JournalSubject] === value);
         const entry = { seq: 1, wallMs: 0, bootId: '', what: 'container.created', message: '' };
@@ -48,6 +52,9 @@ test('a torn record is told of its object and of the pod that the journal rememb
   assert.deepEqual(entry?.subject, whole);
   assert.equal(entry.what, 'container.record-damaged');
   assert.deepEqual(more, []);
+  // A journal that cannot be read takes nothing else along.
+  const [alone] = await told({ containers }, 'cannot be read');
+  assert.deepEqual(alone?.subject, { containerId: ID('c') });
 });
 
 test('a container whose sandbox is lost is told why it ends; one that has ended is not', async () => {

@@ -59,7 +59,8 @@ function ofEntry({ kind, key, setAside, reason }: DamagedEntry): string {
 
 /** With the pod, as the last entry about it has it; that may be about a container of the sandbox. */
 async function remembered(journal: JournalReader, subject: JournalSubject): Promise<JournalSubject> {
-  const entries = await journal.query(subject);
+  // A disk that does not answer keeps nothing from starting.
+  const entries = await journal.query(subject).catch(() => []);
   const last = entries.findLast((entry) => entry.subject.podUid !== undefined)?.subject ?? {};
   if (subject.containerId !== undefined) return { ...last, ...subject };
   const pod = Object.entries(last).filter(([key]) => !key.startsWith('container') && key !== 'image');
