@@ -89,6 +89,17 @@ const rows: readonly Row[] = [
     inventory: { owned: [{ kind: 'monitor', key: '/c/a', owner: `container/${id}`, needed: 'use' }] },
     expected: ['missing monitor -'],
   },
+  {
+    title: 'a folder with a mount of somebody else in it is blocked, not promised; one beside it is not',
+    inventory: {
+      found: [
+        { kind: 'bundle', key: '/c/a', ids: [id] },
+        { kind: 'bundle', key: '/c/ab', ids: [other] },
+        { kind: 'mount', key: '/c/a/data', ids: [id], foreign: 'ext4 from /dev/sdb' },
+      ],
+    },
+    expected: ['blocked bundle remove', 'orphan bundle remove', 'foreign mount -'],
+  },
 ];
 
 function owned(kind: Kind, key: string, needed?: Owned['needed']): Owned {
@@ -151,7 +162,8 @@ test('all that is ours and has no owner is found, and all that is needed and not
         const hasOwner =
           of.some((one) => inventory.known.has(one)) ||
           inventory.owned.some((thing) => thing.kind === kind && thing.key === key);
-        if (!hasOwner) assert.ok(findings.includes(`${foreign === undefined ? 'orphan' : 'foreign'} ${kind} ${key}`));
+        const problems = foreign === undefined ? ['orphan', 'blocked'] : ['foreign'];
+        if (!hasOwner) assert.ok(problems.some((problem) => findings.includes(`${problem} ${kind} ${key}`)));
       }
       for (const { kind, key, needed } of inventory.owned) {
         const isThere = inventory.found.some((found) => found.kind === kind && found.key === key);

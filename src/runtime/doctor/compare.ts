@@ -14,11 +14,12 @@ export function compare(inventory: Inventory): RemediedFinding[] {
   const owned = new Set(inventory.owned.map(nameOf));
   // That by its name it looks like another's says nothing where it is written down: it was made under other settings.
   const there = new Set(inventory.found.map(nameOf));
+  const mounts = inventory.found.filter(({ kind, foreign }) => kind === 'mount' && foreign !== undefined);
   const findings = [
     ...inventory.lost.map(lostOwner),
     ...inventory.found.flatMap((found) => {
       if (owned.has(nameOf(found)) || found.ids?.some((id) => inventory.known.has(id)) === true) return [];
-      return [found.foreign === undefined ? orphan(found) : foreign(found, found.foreign)];
+      return [found.foreign === undefined ? orphan(found, inTheWay(found, mounts)) : foreign(found, found.foreign)];
     }),
     ...inventory.owned
       .filter((thing) => thing.needed !== undefined && inventory.looked.has(thing.kind) && !there.has(nameOf(thing)))
@@ -77,19 +78,21 @@ const REMOVAL: Readonly<Record<Kind, string>> = {
   mount: 'leave it',
 };
 
-function orphan(found: Found): RemediedFinding {
+/** What somebody else has mounted on it or in it. */
+function inTheWay({ key }: Found, mounts: readonly Found[]): Found | undefined {
+  return mounts.find((mount) => mount.key === key || mount.key.startsWith(`${key}/`));
+}
+
+function orphan(found: Found, obstacle: Found | undefined): RemediedFinding {
   const { kind, key, ids, note } = found;
   const owner = ids?.[0] === undefined ? 'nobody owns it' : `its owner ${shortId(ids[0])} is gone`;
-  return {
-    finding: {
-      problem: 'orphan',
-      kind,
-      key,
-      message: note === undefined ? owner : `${owner}; ${note}`,
-      action: REMOVAL[kind],
-    },
-    remedy: { do: 'remove', found },
-  };
+  const message = note === undefined ? owner : `${owner}; ${note}`;
+  const remedy = { do: 'remove', found } as const;
+  if (obstacle === undefined) {
+    return { finding: { problem: 'orphan', kind, key, message, action: REMOVAL[kind] }, remedy };
+  }
+  const why = `${message}, but on ${obstacle.key} is ${obstacle.foreign ?? 'something'}`;
+  return { finding: { problem: 'blocked', kind, key, message: why, action: 'try it all the same' }, remedy };
 }
 
 function foreign({ kind, key, note }: Found, whose: string): RemediedFinding {
@@ -124,7 +127,8 @@ function missing(owned: Owned): RemediedFinding {
       remedy: { do: 'look-for-exits' },
     };
   }
-  return { finding: { ...finding, message: `${message}: ${ADVICE[kind] ?? 'restart it'}` } };
+  const advice = sandboxId !== undefined && kind === 'monitor' ? INFRA_MONITOR_ADVICE : ADVICE[kind];
+  return { finding: { ...finding, message: `${message}: ${advice ?? 'restart it'}` } };
 }
 
 /** Where nothing can be put right without ending what runs: that is for its owner to decide. */
@@ -134,6 +138,9 @@ const ADVICE: Readonly<Partial<Record<Kind, string>>> = {
   layer: 'remove the image and pull it again',
   'cni-bridge': 'it comes back with the next pod; restart those that are on it',
 };
+
+/** The process that holds a pod's PID namespace says nothing, and its exit code is of no interest. */
+const INFRA_MONITOR_ADVICE = 'its PID namespace goes on without it, and ends with the pod; nothing needs to be done';
 
 function ownerName(owner: string): string {
   return owner.replace(/[0-9a-f]{64}/, shortId).replace(/^(sandbox|container)\//, '$1 ');

@@ -65,7 +65,8 @@ function nameOf({ kind, key, owner }: Owned): string {
 
 /** What follows from a record: may be there, whatever the ledger says. */
 function ofSandboxRecord(rt: WrittenDownDeps, id: string): Owned[] {
-  const facts = rt.sandboxes.must(id).meta.facts;
+  const { meta, status } = rt.sandboxes.must(id);
+  const { facts } = meta;
   const owner = sandboxOwner(id);
   const parent = rt.settings.cgroupParent;
   const cgroups: Owned[] = [];
@@ -74,6 +75,9 @@ function ofSandboxRecord(rt: WrittenDownDeps, id: string): Owned[] {
   }
   return [
     ...cgroups,
+    ...(status.infra === undefined || !isLive(rt, id)
+      ? []
+      : [{ kind: 'monitor', key: status.infra.bundleDir, owner, needed: 'use' } as const]),
     ...(facts.netnsPath === undefined ? [] : [{ kind: 'netns', key: facts.netnsPath, owner } as const]),
     socketOf(rt, id, owner),
   ];

@@ -18,8 +18,8 @@ test('a monitor that ends before its container is in the story, once; one that e
   await clock.advance(10_000);
   assert.equal(journal.length, 1);
   assert.equal(journal[0]?.what, 'container.monitor-lost');
-  assert.equal(journal[0]?.subject.containerId, ID);
-  assert.match(journal[0]?.message ?? '', /output is lost.*exit code may be/);
+  assert.equal(journal[0].subject.containerId, ID);
+  assert.match(journal[0].message, /output is lost.*exit code may be/);
   await clock.advance(60_000);
   assert.equal(journal.length, 1);
   look.close();

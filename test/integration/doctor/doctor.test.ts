@@ -10,6 +10,7 @@ import { execFile } from '../../../src/lib/exec.ts';
 import { newSandboxId } from '../../../src/lib/ids.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';
+import { listPids, readCmdline } from '../../../src/linux/procfs.ts';
 import { bridgeName } from '../../../src/runtime/network/default-network.ts';
 import { Gantryd, op, podOf, eventually } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
@@ -229,22 +230,55 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     assert.deepEqual(problems((await doctor()).report), []);
   });
 
-  test('an orphan that holds a mount of somebody else is not removed, and its data survives', async (t) => {
-    const bundle = join(daemon.root.state, 'containers', newSandboxId());
-    const share = join(bundle, 'share');
-    await mkdir(share, { recursive: true });
-    await run('mount', '-t', 'tmpfs', 'precious', share);
-    await writeFile(join(share, 'data'), 'precious');
-    t.after(() => execFile(op, 'umount', [share]));
-    const { code, report } = await doctor('--fix');
-    assert.equal(code, 1);
-    const finding = problems(report).find(({ key }) => key === bundle);
-    assert.equal(finding?.outcome, 'failed');
-    assert.match(finding.error ?? '', new RegExp(share));
-    assert.equal(await readFile(join(share, 'data'), 'utf8'), 'precious');
-    await run('umount', share);
-    assert.equal((await doctor('--fix')).code, 0);
-    assert.equal(await isThere(bundle), false);
+  for (const place of ['share', 'rootfs']) {
+    test(`an orphan with a mount of somebody else on its ${place} is blocked, not promised and not removed`, async (t) => {
+      const bundle = join(daemon.root.state, 'containers', newSandboxId());
+      const share = join(bundle, place);
+      await mkdir(share, { recursive: true });
+      await run('mount', '-t', 'tmpfs', 'precious', share);
+      await writeFile(join(share, 'data'), 'precious');
+      t.after(() => execFile(op, 'umount', [share]));
+      const before = problems((await doctor()).report);
+      assert.deepEqual(
+        before.map(({ problem, key }) => [problem, key]),
+        [['blocked', bundle]],
+      );
+      assert.match(before[0]?.message ?? '', new RegExp(`on ${share} is tmpfs from precious`));
+      assert.doesNotMatch((await daemon.cli(['doctor'])).stdout, /takes care/);
+      const { code, report } = await doctor('--fix');
+      assert.equal(code, 1);
+      const finding = problems(report).find(({ key }) => key === bundle);
+      assert.equal(finding?.outcome, 'failed');
+      assert.match(finding.error ?? '', new RegExp(share));
+      assert.equal(await readFile(join(share, 'data'), 'utf8'), 'precious');
+      await run('umount', share);
+      assert.equal((await doctor('--fix')).code, 0);
+      assert.equal(await isThere(bundle), false);
+    });
+  }
+
+  test('the monitor of a sandbox that was killed is missing, as that of a container is', async () => {
+    await daemon.apply(podOf('sharing', [{}], { shareProcessNamespace: true }), '--wait');
+    assert.deepEqual(problems((await doctor()).report), []);
+    const sandboxes = join(daemon.root.state, 'sandboxes');
+    const monitors: { pid: number; bundle: string }[] = [];
+    for (const pid of await listPids()) {
+      const argv = (await readCmdline(pid)) ?? [];
+      const bundle = argv[argv.indexOf('--bundle') + 1] ?? '';
+      if (bundle.startsWith(`${sandboxes}/`)) monitors.push({ pid, bundle });
+    }
+    const [monitor] = monitors;
+    assert.ok(monitor);
+    assert.equal(monitors.length, 1);
+    process.kill(monitor.pid, 'SIGKILL');
+    const missing = problems((await doctor()).report);
+    assert.deepEqual(
+      missing.map(({ problem, kind, key }) => [problem, kind, key]),
+      [['missing', 'monitor', monitor.bundle]],
+    );
+    assert.match(missing[0]?.message ?? '', /nothing needs to be done/);
+    await daemon.gantry('delete', 'pod', 'sharing');
+    assert.deepEqual(problems((await doctor()).report), []);
   });
 
   test('what a pod needs and has lost is missing; a rule is put back', async () => {

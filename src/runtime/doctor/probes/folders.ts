@@ -4,6 +4,7 @@ import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
 import type { RuntimeContext } from '../../context.ts';
 import { isOurNetns } from '../../sandbox/plan-sandbox.ts';
 import type { RuntimePaths } from '../../store/paths.ts';
+import { isSnapshotMount } from '../../snapshot/take-off.ts';
 import { attachSocketPath } from '../../task/bundle-files.ts';
 import type { Found, Kind } from '../inventory.ts';
 import { OBJECT_ID } from './object-id.ts';
@@ -63,16 +64,18 @@ function whoseNetns(name: string): string {
   return name.startsWith('cni-') ? "another runtime's (containerd and CRI-O name theirs so)" : "not this Gantry's";
 }
 
-/** What is mounted in the folders of sandboxes and containers: by its place, what we mount ourselves; the rest is others'. */
+/** What is mounted in the folders of sandboxes and containers: by its place and, of an overlay, by what is in it, what we mount ourselves; the rest is others'. */
 export async function findMounts({ paths }: Places): Promise<Found[]> {
-  return (await readMountinfo()).flatMap(({ mountPoint, fsType, source }): Found[] => {
+  return (await readMountinfo()).flatMap((mount): Found[] => {
+    const { mountPoint, fsType, source } = mount;
     const inSandboxes = isBelow(mountPoint, paths.sandboxes);
     if (!inSandboxes && !isBelow(mountPoint, paths.containers)) return [];
     const [id = '', name, ...rest] = mountPoint
       .slice((inSandboxes ? paths.sandboxes : paths.containers).length + 1)
       .split('/');
     const kind = rest.length > 0 ? undefined : (inSandboxes ? SANDBOX_MOUNTS : CONTAINER_MOUNTS).get(name ?? '');
-    if (kind !== undefined && OBJECT_ID.test(id)) return [{ kind, key: mountPoint, ids: [id] }];
+    const mayBeOurs = kind !== 'rootfs' || isSnapshotMount(mount);
+    if (kind !== undefined && mayBeOurs && OBJECT_ID.test(id)) return [{ kind, key: mountPoint, ids: [id] }];
     const foreign = `${fsType} from ${source}, mounted by somebody else in a folder of ours: it keeps that from being removed`;
     return [{ kind: 'mount', key: mountPoint, ids: [id], foreign }];
   });
