@@ -42,6 +42,12 @@ export interface DamagedEntry {
   readonly setAside: boolean;
 }
 
+export interface LedgerOptions {
+  readonly log?: Log;
+  /** Throws when an entry's data is not what releasing one of its kind needs: its row is damaged then. */
+  readonly check?: (kind: string, data: LedgerEntry['data']) => void;
+}
+
 interface Held {
   readonly entry: LedgerEntry;
   readonly db: Database;
@@ -62,18 +68,19 @@ export class Ledger {
   }
 
   /** Reads what earlier processes left. Both databases carry `LEDGER_SCHEMA`. What cannot be read stops nothing: see {@link damaged}. */
-  static async open(clock: Clock, durable: Database, volatile: Database, log: Log = silentLog): Promise<Ledger> {
+  static async open(clock: Clock, durable: Database, volatile: Database, options: LedgerOptions = {}): Promise<Ledger> {
     const ledger = new Ledger(clock, durable, volatile);
-    for (const db of [durable, volatile]) await ledger.#read(db, log);
+    for (const db of [durable, volatile]) await ledger.#read(db, options);
     return ledger;
   }
 
-  async #read(db: Database, log: Log): Promise<void> {
+  async #read(db: Database, { log = silentLog, check }: LedgerOptions): Promise<void> {
     const misplaced: Omit<LedgerEntry, 'seq'>[] = [];
     const mending: Statement[] = [];
     for (const row of await db.read<LedgerRow>(READ_LEDGER)) {
       try {
         const { entry, seq, flaw } = readRow(row, this.#clock.wallMs());
+        check?.(entry.kind, entry.data);
         if (flaw !== undefined) this.#note(log, row, flaw, false);
         if (seq === undefined) {
           misplaced.push(entry);

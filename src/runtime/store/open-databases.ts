@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { Ledger } from '../../lib/ledger.ts';
 import type { Log } from '../../lib/log.ts';
 import type { Database, StoreThread } from '../../lib/store/store-thread.ts';
+import { checkLedgerData } from './ledger-data.ts';
 import type { RuntimePaths } from './paths.ts';
 import { DURABLE_SCHEMA, VOLATILE_SCHEMA } from './schema.ts';
 
@@ -44,5 +45,5 @@ export async function openDatabases(
       { sql: 'INSERT OR REPLACE INTO boot (one, id) VALUES (1, ?)', params: [bootId] },
     );
   }
-  return { durable, volatile, ledger: await Ledger.open(clock, durable, volatile, log) };
+  return { durable, volatile, ledger: await Ledger.open(clock, durable, volatile, { log, check: checkLedgerData }) };
 }
