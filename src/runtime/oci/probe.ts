@@ -61,7 +61,7 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
     }
     const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
     const reason = await tryRuntime(op, runtime, deps);
-    if (reason === undefined) return { runtime, version: await versionOf(op, path), refused };
+    if (reason === undefined) return { runtime, version: await versionOf(op, runtime), refused };
     refused.push({ name, path, reason });
   }
   const reasons = refused.map(({ name, path, reason }) => `${path ?? name}: ${reason}`).join('; ');
@@ -114,7 +114,7 @@ async function takeAway(
   await deps.removeCgroup(op, cgroupPath);
 }
 
-async function versionOf(op: Op, path: string): Promise<string> {
-  const result = await execFile(op, path, ['--version']);
+async function versionOf(op: Op, { path, root }: OciRuntimeLocation): Promise<string> {
+  const result = await execFile(op, path, ['--root', root, '--version']);
   return result.stdout.split('\n', 1)[0]?.trim() ?? '';
 }

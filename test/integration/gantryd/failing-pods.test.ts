@@ -292,12 +292,13 @@ describe('pods that fail, each with a clear reason', { skip }, () => {
 
   test('CNI: a plug-in that is missing, one that fails, and then a good configuration', async () => {
     const conf = join(daemon.root.cniConfDir, '10-broken.conflist');
+    const bridge = `bx${daemon.root.instance}`;
     const list = (type: string): string =>
-      JSON.stringify({ cniVersion: '1.0.0', name: `broken-${daemon.root.instance}`, plugins: [{ type, bridge: 'x' }] });
+      JSON.stringify({ cniVersion: '1.0.0', name: `broken-${daemon.root.instance}`, plugins: [{ type, bridge }] });
     await writeFile(conf, list('no-such-plugin'));
     await daemon.apply(podOf('cni', [{}]));
     await daemon.eventWhen('cni', 'FailedCreatePodSandBox', /no-such-plugin/);
-    await writeFile(`${conf}.new`, list('bridge').replace('"bridge":"x"', '"bridge":"x","ipam":{"type":"host-local"}'));
+    await writeFile(`${conf}.new`, list('bridge').replace(/("bridge":"bx[^"]*")/, '$1,"ipam":{"type":"host-local"}'));
     await rename(`${conf}.new`, conf);
     await daemon.eventWhen('cni', 'FailedCreatePodSandBox', /bridge.*(failed|ipam|range)/i);
     const explained = await daemon.gantry('explain', 'pod', 'cni');
@@ -314,8 +315,10 @@ describe('pods that fail, each with a clear reason', { skip }, () => {
       ({ items }) => items.length === 0,
       'no pods',
     );
+    // The plug-in makes its bridge before it asks for an address, and never takes one away.
+    for (const link of [bridge, `br${daemon.root.instance}`]) await execFile(op, 'ip', ['link', 'delete', link]);
     await leaks.assertNone({
-      only: ['processes', 'mounts', 'network namespaces', 'CNI addresses', 'iptables rules', 'cgroups'],
+      only: ['processes', 'mounts', 'network namespaces', 'CNI addresses', 'iptables rules', 'links', 'cgroups'],
     });
   });
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -50,6 +50,23 @@ await test('auto finds one that runs a container, and says why it passed over an
     if (runtime.name === 'runc') assert.equal(refused[0]?.name, 'crun');
     for (const { reason } of refused) assert.notEqual(reason, '');
   }),
+);
+
+await test(
+  'none is asked anything without a root of its own: crun makes its default one at each call, a mere --version too',
+  needsRoot,
+  () =>
+    withDeps(async (deps, dir) => {
+      const { runtime } = await probeOciRuntime(op, 'auto', deps);
+      const path = join(dir, 'fake-runtime');
+      const calls = join(dir, 'fake-calls');
+      await writeFile(path, `#!/bin/sh\necho "$@" >> ${calls}\nexec ${runtime.path} "$@"\n`);
+      await chmod(path, 0o755);
+      assert.match((await probeOciRuntime(op, path, deps)).version, new RegExp(runtime.name));
+      const said = (await readFile(calls, 'utf8')).trimEnd().split('\n');
+      assert.ok(said.some((call) => call.endsWith('--version')));
+      for (const call of said) assert.ok(call.startsWith(`--root ${dir}/oci-`), call);
+    }),
 );
 
 await test('one that fails or is missing: the reason is in the error, nothing is left', needsRoot, () =>
