@@ -491,6 +491,13 @@ await test('a lost sandbox is made again, and the pod goes on in the new one', a
   await w.until('again', () => w.fake.running().includes('main/1'));
   await w.until('ready', async () => isReady(await w.pod('web')));
   assert.ok((await w.events('web')).includes('SandboxChanged'));
+  // Its dead are kept, and its address is not.
+  const [lost] = w.fake.sandboxes.keys();
+  const stops = (): string[] => w.fake.calls.filter((call) => call.startsWith('stopPodSandbox'));
+  await w.until('the old one is stopped', () => stops().length > 0);
+  await w.api.clock.advance(180_000);
+  assert.deepEqual(stops(), [`stopPodSandbox ${lost ?? ''}`]);
+  assert.equal(w.fake.sandboxes.size, 2);
 });
 
 await test('a sandbox that cannot be made is told of and tried again', async (t) => {

@@ -57,7 +57,12 @@ function plan(
   spec: Partial<PodSpec>,
   sandboxes: RuntimeSandbox[],
   containers: RuntimeContainer[],
-  more: { failed?: Record<string, FailedStart>; ages?: Record<string, number>; phase?: string } = {},
+  more: {
+    failed?: Record<string, FailedStart>;
+    ages?: Record<string, number>;
+    phase?: string;
+    stopped?: string[];
+  } = {},
 ): PodActions {
   const pod = testPod(spec);
   const object = { ...pod.object, ...(more.phase === undefined ? {} : { status: { phase: more.phase } }) };
@@ -65,6 +70,7 @@ function plan(
     pod: { ...pod, object },
     state: { uid: pod.uid, sandboxes, containers },
     bootId: 'this-boot',
+    stopped: new Set(more.stopped),
     failedStarts: new Map(Object.entries(more.failed ?? {})),
     exitAgesMs: new Map(Object.entries(more.ages ?? {})),
   });
@@ -214,6 +220,47 @@ await test('the table', () => {
       ['rm a0'],
     ],
     [
+      'a sandbox that another one has replaced is stopped while its dead are kept, once all is started',
+      plan(
+        two,
+        [sandbox(1), sandbox(0, false)],
+        [
+          container('a', running, { attempt: 1, sandboxId: 's1' }),
+          container('b', running, { attempt: 1, sandboxId: 's1' }),
+          container('a', exited(137)),
+          container('b', exited(137)),
+        ],
+      ),
+      ['stop s0'],
+    ],
+    [
+      'not before',
+      plan(
+        two,
+        [sandbox(1), sandbox(0, false)],
+        [
+          container('a', running, { attempt: 1, sandboxId: 's1' }),
+          container('a', exited(137)),
+          container('b', exited(137)),
+        ],
+      ),
+      ['start b/1'],
+    ],
+    [
+      'and once',
+      plan(
+        two,
+        [sandbox(1), sandbox(0, false)],
+        [
+          container('a', running, { attempt: 1, sandboxId: 's1' }),
+          container('b', running, { attempt: 1, sandboxId: 's1' }),
+          container('a', exited(137)),
+        ],
+        { stopped: ['s0'] },
+      ),
+      [],
+    ],
+    [
       'an old sandbox goes with its containers',
       plan(
         two,
@@ -278,16 +325,19 @@ await test('carrying out the plan leads to nothing to do, and no container ever 
             .reverse(),
         };
         const pod = testPod({ ...two, restartPolicy });
+        const stopped = new Set<string>();
         for (let round = 0; round < 12; round++) {
           const ages = new Map(state.containers.map(({ id }) => [id, 1e9]));
           const actions = computePodActions({
             pod,
             state,
             bootId: 'this-boot',
+            stopped,
             failedStarts: new Map(),
             exitAgesMs: ages,
           });
           if (brief(actions).every((line) => line.startsWith('outcome'))) return;
+          for (const { id } of actions.stopSandboxes) stopped.add(id);
           state = carryOut(state, actions);
           for (const name of ['a', 'b']) {
             const alive = state.containers.filter((one) => one.name === name && one.state.kind === 'running');

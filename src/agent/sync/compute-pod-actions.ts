@@ -16,9 +16,11 @@ import { containerHash } from './container-hash.ts';
 export interface PlanInput {
   readonly pod: NodePod;
   readonly state: PodRuntimeState;
-  /** Starts that failed before there was a container, by container name. */
   /** Of the machine as it runs now. */
   readonly bootId: string;
+  /** Sandboxes that are known to be stopped; that one is not ready does not say so, and it keeps its address until then. */
+  readonly stopped: ReadonlySet<string>;
+  /** Starts that failed before there was a container, by container name. */
   readonly failedStarts: ReadonlyMap<string, FailedStart>;
   /** How long ago a container's end was, by container id, on a clock that never steps back. */
   readonly exitAgesMs: ReadonlyMap<string, number>;
@@ -95,15 +97,19 @@ export function computePodActions(input: PlanInput): PodActions {
   const stale = state.sandboxes.filter((sandbox) => sandbox.id !== usable?.id);
   const needsSandbox = usable === undefined && outcome === undefined && starts.length > 0 && strays.length === 0;
   const removeContainers = deadBeyondLast(state);
+  const removeSandboxes = removableSandboxes(state, stale, removeContainers);
+  const mayStop = ({ id }: RuntimeSandbox): boolean => !strays.some((one) => one.sandboxId === id);
+  // What is over waits until all is started: the network that it has to be taken off may be slow.
+  const over = starts.length > 0 ? [] : supersededSandboxes(input, stale, removeSandboxes);
   return {
     ...(outcome === undefined ? {} : { outcome }),
     ...(needsSandbox ? { createSandbox: nextSandbox(state) } : {}),
     ...(usable === undefined ? {} : { sandbox: usable }),
     kill,
-    stopSandboxes: stale
-      .filter((sandbox) => sandbox.ready && !strays.some((one) => one.sandboxId === sandbox.id))
+    stopSandboxes: [...stale.filter(({ ready }) => ready), ...over]
+      .filter(mayStop)
       .map(({ id }) => ({ id, why: 'another sandbox has taken its place' })),
-    removeSandboxes: removableSandboxes(state, stale, removeContainers),
+    removeSandboxes,
     start: usable === undefined ? [] : starts,
     waiting: outcome === undefined ? decisions.flatMap((decision) => decision.wait ?? []) : [],
     removeContainers,
@@ -222,6 +228,16 @@ function deadBeyondLast(state: PodRuntimeState): string[] {
 
 function lastToKeep(state: PodRuntimeState, name: string): RuntimeContainer | undefined {
   return lastExitedOf(state, name);
+}
+
+/** Not ready, kept for the dead containers in it, and not known to be stopped. */
+function supersededSandboxes(
+  { state, stopped }: PlanInput,
+  stale: readonly RuntimeSandbox[],
+  removeSandboxes: readonly string[],
+): RuntimeSandbox[] {
+  const newest = state.sandboxes[0]?.id;
+  return stale.filter(({ id, ready }) => !ready && id !== newest && !stopped.has(id) && !removeSandboxes.includes(id));
 }
 
 /** A sandbox goes once it is stopped, superseded, and holds no container that is kept. */

@@ -205,7 +205,11 @@ export class FakeRuntime {
         if (container.state !== ContainerState.CONTAINER_RUNNING) return {};
         if (timeout > 0n && !this.deafToTerm.has(name)) this.#end(container, 0);
         else if (timeout === 0n) this.#kill(container);
-        else clock.after(Number(timeout) * 1000, () => this.#kill(container));
+        else {
+          clock.after(Number(timeout) * 1000, () => {
+            if (container.state === ContainerState.CONTAINER_RUNNING) this.#kill(container);
+          });
+        }
         await raceSignal(container.ended.promise, op.signal);
         return {};
       },

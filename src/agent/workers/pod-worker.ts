@@ -246,6 +246,7 @@ export class PodWorker {
       failedSandbox: this.#failedSandbox,
       exitAges: this.#exitAges,
       backOffsTold: this.#backOffsTold,
+      stopped: this.#stoppedSandboxes,
       kill: (kill, state) => this.#kills.begin(this.#pod, kill, state),
       note: (seen) => this.#report.note(seen),
       report: (seen) => this.#report.tell(seen),

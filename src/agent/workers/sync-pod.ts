@@ -26,6 +26,8 @@ export interface SyncContext {
   readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
   /** Ends of containers whose back-off has been told of, by container id. */
   readonly backOffsTold: Set<string>;
+  /** Sandboxes that this worker has stopped. */
+  readonly stopped: Set<string>;
   /** What this pass has seen and decided; it is told when the pass is over, or when something changes while it goes on. */
   readonly note: (report: SyncReport) => void;
   /** Tells how things stand. */
@@ -55,7 +57,10 @@ export async function syncPod(op: Op, deps: WorkerDeps, context: SyncContext): P
     const state = await lookAt(op, deps, pod.uid);
     const exitAgesMs = context.exitAges.update(state);
     const failedStarts = context.failedStarts.view();
-    const actions = computePodActions({ pod, state, bootId: deps.bootId, exitAgesMs, failedStarts });
+    const actions = computePodActions({
+      ...{ pod, state, bootId: deps.bootId, exitAgesMs, failedStarts },
+      stopped: context.stopped,
+    });
     tellBackOffs(deps, context, state, actions);
     const waiting = new Map<string, Waiting>(actions.waiting.map((wait) => [wait.name, wait]));
     againInMs = soonest(actions.waiting.map((wait) => wait.retryInMs));
@@ -92,7 +97,7 @@ async function carryOut(
   { state, actions, waiting }: Decision,
 ): Promise<Progress> {
   for (const kill of actions.kill) context.kill(kill, state);
-  const cleaned = await cleanUp(op, deps, context.pod, actions);
+  const cleaned = await cleanUp(op, deps, context, actions);
   if (actions.createSandbox !== undefined) {
     const retryInMs = context.failedSandbox.retryInMs();
     if (retryInMs > 0) return { changed: false, againInMs: retryInMs };
@@ -160,7 +165,7 @@ async function startContainers(
 }
 
 /** Old sandboxes and dead containers. What cannot be removed now is tried again in the next pass, and holds nobody up. */
-async function cleanUp(op: Op, deps: WorkerDeps, pod: NodePod, actions: PodActions): Promise<boolean> {
+async function cleanUp(op: Op, deps: WorkerDeps, { pod, stopped }: SyncContext, actions: PodActions): Promise<boolean> {
   let changed = false;
   const attempt = async (what: string, run: () => Promise<unknown>): Promise<void> => {
     try {
@@ -172,7 +177,10 @@ async function cleanUp(op: Op, deps: WorkerDeps, pod: NodePod, actions: PodActio
     }
   };
   for (const { id } of actions.stopSandboxes) {
-    await attempt('StopPodSandbox', () => deps.runtime.stopPodSandbox(op, { podSandboxId: id }));
+    await attempt('StopPodSandbox', async () => {
+      await deps.runtime.stopPodSandbox(op, { podSandboxId: id });
+      stopped.add(id);
+    });
   }
   for (const containerId of actions.removeContainers) {
     await attempt('RemoveContainer', () => deps.runtime.removeContainer(op, { containerId }));
