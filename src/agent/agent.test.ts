@@ -363,28 +363,47 @@ await test('each container’s end is in the status at once, however long the po
   await w.until('gone', async () => (await w.pod('web')) === undefined);
 });
 
-await test('a container’s end is in the status at once, however long an earlier one’s removal takes', async (t) => {
+const TWO = {
+  containers: [
+    { name: 'main', image: 'app:1' },
+    { name: 'side', image: 'app:1' },
+  ],
+};
+
+await test('a container’s end is in the status at once, however long another one’s start takes', async (t) => {
   const w = await world(t);
+  await apply(w, TWO);
+  await w.until('runs', () => w.fake.running().length === 2);
   const hang = Promise.withResolvers<undefined>();
-  w.fake.held.set('removeContainer', hang.promise);
-  await apply(w, {
-    containers: [
-      { name: 'main', image: 'app:1' },
-      { name: 'side', image: 'app:1' },
-    ],
-  });
-  await w.until('runs', () => w.fake.running().includes('main/0'));
+  w.fake.held.set('startContainer', hang.promise);
+  const starts = (): number => w.fake.calls.filter((call) => call.startsWith('startContainer')).length;
   w.fake.exit('main', 1);
-  await w.until('second run', () => w.fake.running().includes('main/1'));
-  w.fake.exit('main', 1);
-  await w.until('the first run is being removed', () =>
-    w.fake.calls.some((call) => call.startsWith('removeContainer')),
-  );
+  await w.until('main is being started again', () => starts() === 3);
   w.fake.exit('side', 5);
   await w.until('side has ended', async () => (await ends(w))[1]?.[1] === 5, 5_000);
   assert.deepEqual((await ends(w))[1], ['side', 5, false]);
   hang.resolve(undefined);
-  await w.until('side runs again', () => w.fake.running().includes('side/1'));
+  await w.until('both run again', () => w.fake.running().length === 2);
+});
+
+await test('the removal of an earlier run that hangs keeps no container from being started again', async (t) => {
+  const w = await world(t);
+  const hang = Promise.withResolvers<undefined>();
+  w.fake.held.set('removeContainer', hang.promise);
+  await apply(w, TWO);
+  await w.until('runs', () => w.fake.running().length === 2);
+  const removals = (): string[] => w.fake.calls.filter((call) => call.startsWith('removeContainer'));
+  for (const run of [1, 2]) {
+    w.fake.exit('main', 1);
+    await w.until(`run ${String(run)}`, () => w.fake.running().includes(`main/${String(run)}`), 30_000);
+  }
+  assert.equal(removals().length, 1, 'asked for once');
+  w.fake.exit('side', 5);
+  await w.until('side runs again', () => w.fake.running().includes('side/1'), 30_000);
+  await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
+  await w.until('sandbox stopped', () => w.fake.calls.some((call) => call.startsWith('stopPodSandbox')));
+  hang.resolve(undefined);
+  await w.until('gone', async () => (await w.pod('web')) === undefined);
 });
 
 await test('two containers end side by side, and one that cannot be killed does not hold the other', async (t) => {

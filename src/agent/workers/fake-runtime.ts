@@ -47,7 +47,7 @@ export class FakeRuntime {
   readonly calls: string[] = [];
   /** The next call of that kind fails so. */
   readonly failNext = new Map<Call, Error[]>();
-  /** Calls of that kind do what they do and come back when it is fulfilled. */
+  /** Calls of that kind come back when it is fulfilled. */
   readonly held = new Map<Call, Promise<unknown>>();
   /** Names of containers that do not end by a stop signal. */
   readonly deafToTerm = new Set<string>();
@@ -107,6 +107,7 @@ export class FakeRuntime {
   }
 
   #kill(container: FakeContainer): void {
+    if (container.state !== ContainerState.CONTAINER_RUNNING) return;
     if (!this.unkillable.has(container.config.metadata?.name ?? '')) this.#end(container, 137);
   }
 
@@ -193,6 +194,7 @@ export class FakeRuntime {
           this.#end(container, 128);
           throw error;
         }
+        await this.held.get('startContainer');
         const twin = this.running().some((one) => one.startsWith(`${name}/`));
         if (twin) throw new Error(`${name} would run twice`);
         container.state = ContainerState.CONTAINER_RUNNING;

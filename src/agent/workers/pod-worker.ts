@@ -18,6 +18,7 @@ import { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
 import { pendingWork } from './pending-work.ts';
 import { PodReport } from './pod-report.ts';
+import { Removals } from './removals.ts';
 import { syncPod } from './sync-pod.ts';
 import type { WorkerPhase } from './worker-phase.ts';
 
@@ -50,6 +51,7 @@ export class PodWorker {
   readonly #failedSandbox: FailedSandbox;
   readonly #exitAges: ExitAges;
   readonly #kills: ContainerKills;
+  readonly #removals: Removals;
   readonly #report: PodReport;
   readonly #backOffsTold = new Set<string>();
   readonly #stoppedSandboxes = new Set<string>();
@@ -75,6 +77,7 @@ export class PodWorker {
     this.#failedSandbox = new FailedSandbox(deps.clock);
     this.#exitAges = new ExitAges(deps.clock);
     this.#kills = new ContainerKills(deps, () => this.wake());
+    this.#removals = new Removals(deps, pod.uid, () => this.wake());
     this.#report = new PodReport(deps, () => ({
       pod: this.#pod,
       ending: this.#cause !== undefined && this.#cause !== 'completed',
@@ -245,6 +248,7 @@ export class PodWorker {
       failedStarts: this.#failedStarts,
       failedSandbox: this.#failedSandbox,
       exitAges: this.#exitAges,
+      removals: this.#removals,
       backOffsTold: this.#backOffsTold,
       stopped: this.#stoppedSandboxes,
       kill: (kill, state) => this.#kills.begin(this.#pod, kill, state),

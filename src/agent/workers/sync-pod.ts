@@ -15,6 +15,7 @@ import type { ExitAges } from './exit-ages.ts';
 import type { FailedSandbox } from './failed-sandbox.ts';
 import type { FailedStarts } from './failed-starts.ts';
 import { lookAt } from './look-at.ts';
+import type { Removals } from './removals.ts';
 import { startContainer } from './start-container.ts';
 
 export interface SyncContext {
@@ -24,6 +25,7 @@ export interface SyncContext {
   readonly exitAges: ExitAges;
   /** Ends a container whose definition has changed, beside the worker; the same one again does nothing. */
   readonly kill: (kill: ContainerKill, state: PodRuntimeState) => void;
+  readonly removals: Removals;
   /** Ends of containers whose back-off has been told of, by container id. */
   readonly backOffsTold: Set<string>;
   /** Sandboxes that this worker has stopped. */
@@ -164,30 +166,30 @@ async function startContainers(
   return { changed, againInMs };
 }
 
-/** Old sandboxes and dead containers. What cannot be removed now is tried again in the next pass, and holds nobody up. */
-async function cleanUp(op: Op, deps: WorkerDeps, { pod, stopped }: SyncContext, actions: PodActions): Promise<boolean> {
+/** Old sandboxes and dead containers. What cannot be taken away now is tried again in the next pass, and holds nobody up. */
+async function cleanUp(
+  op: Op,
+  deps: WorkerDeps,
+  { pod, removals, stopped }: SyncContext,
+  actions: PodActions,
+): Promise<boolean> {
   let changed = false;
-  const attempt = async (what: string, run: () => Promise<unknown>): Promise<void> => {
+  for (const { id } of actions.stopSandboxes) {
     try {
-      await run();
+      // Waited for: what takes its place may need what it gives back.
+      await deps.runtime.stopPodSandbox(op, { podSandboxId: id });
+      stopped.add(id);
       changed = true;
     } catch (error) {
       if (op.signal.aborted) throw error;
-      op.log.warn({ podUid: pod.uid, what, error: messageOf(error) }, 'clean-up of an old run failed');
+      const fields = { podUid: pod.uid, what: 'StopPodSandbox', error: messageOf(error) };
+      op.log.warn(fields, 'clean-up of an old run failed');
     }
-  };
-  for (const { id } of actions.stopSandboxes) {
-    await attempt('StopPodSandbox', async () => {
-      await deps.runtime.stopPodSandbox(op, { podSandboxId: id });
-      stopped.add(id);
-    });
   }
-  for (const containerId of actions.removeContainers) {
-    await attempt('RemoveContainer', () => deps.runtime.removeContainer(op, { containerId }));
-  }
-  for (const podSandboxId of actions.removeSandboxes) {
-    await attempt('RemovePodSandbox', () => deps.runtime.removePodSandbox(op, { podSandboxId }));
-  }
+  for (const id of actions.removeContainers) removals.container(id);
+  // After its containers, and those wake the pod.
+  if (actions.removeContainers.length > 0) return changed;
+  for (const id of actions.removeSandboxes) removals.sandbox(id);
   return changed;
 }
 
