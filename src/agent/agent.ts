@@ -13,6 +13,7 @@ import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
 import { HangSafe } from '../linux/hang-safe.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
+import { otherSandboxesLogs } from './doctor/other-sandboxes-logs.ts';
 import { podFolderExaminer } from './doctor/pod-folders.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
@@ -118,6 +119,7 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       hasWorker: (uid) => workers.podOf(uid) !== undefined,
       mayTearDown: (uid) => workers.mayTearDown(uid),
       hadPod: (uid) => config.hadPod(uid),
+      otherLogs: (ownOp) => otherSandboxesLogs(ownOp, cri.runtime, config.agentId),
     }),
     pendingWork: (uid) => [...workers.pending(uid), ...blockedWork(volumes.blocked(), uid)],
   };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import type { Diagnosis, Examiner, Finding } from '../../lib/doctor.ts';
-import { unavailable } from '../../lib/errors.ts';
+import { messageOf, unavailable } from '../../lib/errors.ts';
 import { namesIn } from '../../lib/may-be-gone.ts';
 import type { KubeClient } from '../../kube/client.ts';
 import type { PodPaths } from '../pods/paths.ts';
@@ -28,6 +28,8 @@ export interface PodFoldersDeps {
   };
   /** Whether there ever was such a pod here: logs of another's pods lie in the same folder. */
   hadPod(podUid: string): Promise<boolean>;
+  /** {@link otherSandboxesLogs} */
+  otherLogs(op: Op): Promise<ReadonlyMap<string, string>>;
 }
 
 const LOOK_AGAIN_MS = 100;
@@ -39,12 +41,17 @@ export function podFolderExaminer(deps: PodFoldersDeps): Examiner {
     examine: async (op) => {
       const owned = new Set((await deps.kube.list(op, 'pods', {})).items.map(({ metadata }) => metadata.uid));
       const isOwned = (uid: string): boolean => owned.has(uid) || deps.hasWorker(uid);
+      const notices: string[] = [];
+      const others = await deps.otherLogs(op).catch((error: unknown): ReadonlyMap<string, string> => {
+        notices.push(`whose log directories there are could not be asked: ${messageOf(error)}`);
+        return new Map();
+      });
       const diagnoses = [
         ...(await blockedVolumes(deps)),
         ...(await podDirectories(deps, isOwned)),
-        ...(await logDirectories(deps, isOwned)),
+        ...(await logDirectories(deps, isOwned, others)),
       ];
-      return { diagnoses, notices: [] };
+      return { diagnoses, notices };
     },
   };
 }
@@ -102,7 +109,11 @@ async function tearDown(op: Op, { volumes, paths, clock }: PodFoldersDeps, uid: 
   if (await isThere(paths.pod(uid))) throw unavailable('there are files in it that are not ours: it stays');
 }
 
-async function logDirectories(deps: PodFoldersDeps, isOwned: (uid: string) => boolean): Promise<Diagnosis[]> {
+async function logDirectories(
+  deps: PodFoldersDeps,
+  isOwned: (uid: string) => boolean,
+  others: ReadonlyMap<string, string>,
+): Promise<Diagnosis[]> {
   const { paths, remover } = deps;
   const diagnoses: Diagnosis[] = [];
   for (const name of await namesIn(paths.logRoot)) {
@@ -110,6 +121,12 @@ async function logDirectories(deps: PodFoldersDeps, isOwned: (uid: string) => bo
     if (uid !== undefined && isOwned(uid)) continue;
     const path = join(paths.logRoot, name);
     const at = { kind: 'logs', key: path } as const;
+    const user = [...others].find(([directory]) => `${directory}/`.startsWith(`${path}/`))?.[1];
+    if (user !== undefined) {
+      const message = `of ${user}, which somebody else has made through CRI`;
+      diagnoses.push({ finding: { ...at, problem: 'foreign', message } });
+      continue;
+    }
     if (uid === undefined || !(await deps.hadPod(uid))) {
       diagnoses.push({ finding: { ...at, problem: 'foreign', message: 'of no pod that this Gantry ever had' } });
       continue;

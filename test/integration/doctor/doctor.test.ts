@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { access, mkdir, readFile, rm, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { PodSandboxConfig } from '../../../src/cri/gen/api.ts';
 import type { DoctorReport, Finding } from '../../../src/lib/doctor.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { execFile } from '../../../src/lib/exec.ts';
@@ -279,6 +280,23 @@ describe('gantry doctor', { skip: needsRoot }, () => {
     assert.match(missing[0]?.message ?? '', /nothing needs to be done/);
     await daemon.gantry('delete', 'pod', 'sharing');
     assert.deepEqual(problems((await doctor()).report), []);
+  });
+
+  test('the log directory of a sandbox that was made through CRI is said to be of that one', async () => {
+    const logDirectory = join(daemon.root.logRoot, 'by-hand');
+    const config = PodSandboxConfig.fromPartial({
+      metadata: { name: 'direct', uid: 'u', namespace: 'default' },
+      logDirectory,
+    });
+    const { podSandboxId } = await daemon.cri.runtime.runPodSandbox(op, { config, runtimeHandler: '' });
+    await mkdir(logDirectory, { recursive: true });
+    const { report } = await doctor();
+    assert.deepEqual(problems(report), []);
+    const message = report.findings.find(({ key }) => key === logDirectory)?.message ?? '';
+    assert.match(message, new RegExp(`^of sandbox ${podSandboxId.slice(0, 13)} \\(direct\\)`));
+    await daemon.cri.runtime.stopPodSandbox(op, { podSandboxId });
+    await daemon.cri.runtime.removePodSandbox(op, { podSandboxId });
+    await rm(logDirectory, { recursive: true });
   });
 
   test('what a pod needs and has lost is missing; a rule is put back', async () => {
