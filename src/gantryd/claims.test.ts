@@ -77,7 +77,16 @@ test('a root that was moved has its own folders in it still', async () => {
   const words = await refusal(take('moved', { instance: 'x' }));
   const [, file = ''] = /remove (\S+)$/.exec(words) ?? [];
   assert.equal(file, join(dir, 'claims', 'instance-x'));
-  await (await take('moved')).release(true);
+  await (await take('moved', { instance: 'x' }, 'boot-2')).release(true);
+});
+
+test('what was made under one instance id is not left to another one', async () => {
+  const { take } = await setUp();
+  await (await take('one', { instance: 'x' })).release(false);
+  const words = await refusal(take('one', { instance: 'y' }, 'boot-2'));
+  assert.match(words, /^--instance: .*\/one was made under the id x, not y: give --instance x/);
+  await (await take('one', { instance: 'x' })).release(true);
+  await (await take('one', { instance: 'y' })).release(true);
 });
 
 test('the root of one is nothing to another', async () => {

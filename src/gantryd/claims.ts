@@ -29,12 +29,16 @@ interface Held {
   readonly lock: FileLock;
   /** Nobody's before us. */
   readonly isNew: boolean;
+  /** What was written there. */
+  readonly before: string;
 }
 
 interface Owner {
   readonly root: string;
   /** Empty: for ever. */
   readonly bootId: string;
+  /** Under which its things were made. In the root folder alone; empty: none are there. */
+  readonly instance: string;
 }
 
 /**
@@ -83,17 +87,21 @@ export class Claims {
       for (const claim of claimsOf(config, folder)) {
         // One folder may be several things of one Gantry.
         if (held.some(({ claim: { path } }) => path === claim.path)) continue;
-        held.push(await take(claim, { root: config.root, bootId }));
+        held.push(await take(claim, { root: config.root, bootId, instance: config.instance }));
       }
     } catch (error) {
+      for (const { lock, before } of held) await lock.write(before);
       await letGo(held, ({ isNew }) => isNew);
       throw error;
     }
     return new Claims(held);
   }
 
-  /** `isNothingLeft`: what was claimed is free for everybody. */
+  /** `isNothingLeft`: what was claimed is free for everybody, and the root for another instance id. */
   async release(isNothingLeft: boolean): Promise<void> {
+    const root = this.#held.find(({ claim }) => claim.key === 'root');
+    // A root still, with its images.
+    if (isNothingLeft) await root?.lock.write('.\n');
     await letGo(this.#held, ({ claim }) => claim.lasts === 'process' || (isNothingLeft && claim.key !== 'root'));
   }
 }
@@ -117,15 +125,16 @@ async function take(claim: Claim, self: Owner): Promise<Held> {
       // Another program's: the lock says nothing about that.
       await mustBeUnserved(claim.value);
       await lock.write(wordsOf(claim, self));
-      return { claim, lock, isNew: true };
+      return { claim, lock, isNew: true, before: '' };
     }
     const found = await lock.read();
     const owner = ownerIn(claim, found);
     const isFree = owner === undefined || (owner.bootId !== '' && owner.bootId !== self.bootId);
     if (!isFree && owner.root !== self.root) throw belongsTo(claim, owner);
+    if (!isFree && claim.key === 'root') mustBeInstance(owner, self);
     const words = wordsOf(claim, self);
     if (words !== found) await lock.write(words);
-    return { claim, lock, isNew: isFree };
+    return { claim, lock, isNew: isFree, before: found };
   } catch (error) {
     await lock.release();
     throw error;
@@ -154,20 +163,29 @@ function belongsTo({ key, value, path }: Claim, { root }: Owner): Error {
   );
 }
 
+/** Under another id they would be nobody's: the agent would not find its pods, nor the network its rules. */
+function mustBeInstance({ root, instance }: Owner, self: Owner): void {
+  if (instance === '' || instance === self.instance) return;
+  throw failedPrecondition(
+    `--instance: what there is of the pods of --root ${root} was made under the id ${instance}, not ${self.instance}: give --instance ${instance}, and another one when they have ended and that gantryd, too`,
+  );
+}
+
 function another(key: ConfigKey): string {
   return `${key === 'instance' ? 'an' : 'a'} ${flagOf(key)} of its own`;
 }
 
 /** A folder in the root moves with it: so it names the root as seen from there. */
-function wordsOf({ path, lasts }: Claim, { root, bootId }: Owner): string {
+function wordsOf({ key, path, lasts }: Claim, { root, bootId, instance }: Owner): string {
   const way = relative(dirname(path), root);
   const isInside = /^(\.\.(\/|$))*$/.test(way);
-  return `${isInside ? way || '.' : root}\n${lasts === 'disk' ? '' : `${bootId}\n`}`;
+  const words = [isInside ? way || '.' : root, lasts === 'disk' ? '' : bootId, key === 'root' ? instance : ''];
+  return `${words.join('\n')}\n`;
 }
 
 /** Undefined: nobody's, or of a version that wrote nothing down. */
 function ownerIn({ path }: Claim, text: string): Owner | undefined {
-  const [root = '', bootId = ''] = text.split('\n');
+  const [root = '', bootId = '', instance = ''] = text.split('\n');
   if (root === '' || (!isAbsolute(root) && !/^[./]+$/.test(root))) return undefined;
-  return { root: resolve(dirname(path), root), bootId };
+  return { root: resolve(dirname(path), root), bootId, instance };
 }
