@@ -2,7 +2,7 @@ import { readFile, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf, internal, messageOf } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
-import { namesIn } from '../../lib/may-be-gone.ts';
+import { namesIn, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { lockFile } from '../../linux/file-lock.ts';
 import { isObject, type NetworkConfig } from './network-config.ts';
 
@@ -23,9 +23,11 @@ export const DEFAULT_DATA_DIR = '/var/lib/cni/networks';
 
 /**
  * "Done" from a plug-in proves nothing: an address that stays reserved for this id is one less for others, for ever.
- * Looks where the network has its addresses from host-local. Throws Internal, naming what is left.
+ * Looks where the network has its addresses from host-local. What a power cut has left of a reservation of these addresses is taken
+ * away: it names nobody, so DEL does not. Throws Internal, naming what is left.
  */
 export async function mustBeFree(network: NetworkConfig, addresses: readonly string[], id: string): Promise<void> {
+  for (const dataDir of dataDirsOf(network)) await giveBackTorn(join(dataDir, network.name), addresses);
   const left = [...(await holdersOf(network, addresses))].flatMap(([address, ids]) => (ids.has(id) ? [address] : []));
   if (left.length === 0) return;
   throw internal(`network ${network.name} said that DEL succeeded, but ${left.join(', ')} is still reserved for ${id}`);
@@ -93,7 +95,8 @@ export async function giveBack({ path, id }: Reservation): Promise<void> {
 }
 
 /**
- * Gives back the addresses of a network whose sandbox nobody knows any more: of one whose record and ledger were lost, DEL is never called.
+ * Gives back the addresses of a network whose sandbox nobody knows any more (of one whose record and ledger were lost, DEL is never called),
+ * and those whose reservations name nobody. For a network that is ours alone.
  * `isKnown` is asked when the reservation has been read: a sandbox is known before it has an address, and until it has none.
  */
 export async function giveBackStrays(log: Log, folder: string, isKnown: (sandboxId: string) => boolean): Promise<void> {
@@ -105,6 +108,38 @@ export async function giveBackStrays(log: Log, folder: string, isKnown: (sandbox
     } catch (error) {
       log.warn({ ...found, error: messageOf(error) }, 'an address without an owner could not be given back');
     }
+  }
+  try {
+    const torn = await giveBackTorn(folder, await namesIn(folder));
+    if (torn.length > 0) log.info({ folder, torn }, 'addresses whose reservations name nobody were given back');
+  } catch (error) {
+    log.warn({ folder, error: messageOf(error) }, 'addresses whose reservations name nobody could not be given back');
+  }
+}
+
+/**
+ * host-local does not force what it writes onto the disk: after a power cut, or a disk that was full, there can be a file without a word in it, whose address
+ * nobody has and nobody gets ever again. Under host-local's own lock, so none of these is being written at this moment.
+ */
+async function giveBackTorn(folder: string, addresses: readonly string[]): Promise<string[]> {
+  const torn = async (address: string): Promise<boolean> => {
+    return (
+      ADDRESS.test(address) && (await readFile(join(folder, address), 'utf8').catch(() => 'unreadable')).trim() === ''
+    );
+  };
+  const suspects = await Array.fromAsync(addresses, async (address) => ((await torn(address)) ? [address] : []));
+  if (suspects.flat().length === 0) return [];
+  const lock = await lockFile(join(folder, 'lock'));
+  try {
+    const given: string[] = [];
+    for (const address of suspects.flat()) {
+      if (!(await torn(address))) continue;
+      await unlinkIfThere(join(folder, address));
+      given.push(address);
+    }
+    return given;
+  } finally {
+    await lock.release();
   }
 }
 
