@@ -2,7 +2,6 @@ import type { Op } from '../../lib/abort.ts';
 import { unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
-import { durably } from '../container/durably.ts';
 import { armExit, lookAtTask } from '../container/start-outcome.ts';
 import { canStart, taskOf, transition, type ContainerEvent } from '../container/state.ts';
 import { driveStop } from '../container/stop-container.ts';
@@ -30,6 +29,8 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   const decision = decideContainer(record.status, await look(op, rt, record));
   await rt.faults.reach('recovery/container-looked');
   const task = taskOf(record.status);
+  // The look has it watched. What is taken away from now on, here or by whoever comes if this fails, is nobody's exit.
+  if (decision.kind === 'undo-start') rt.exits.letGo(id);
   await restoreContainerLedger(rt, record);
   switch (decision.kind) {
     case 'keep':
@@ -41,10 +42,9 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       await rt.faults.reach('recovery/container-rolled-back');
       return;
     case 'undo-start':
-      // What is taken away now is nobody's exit.
-      rt.exits.letGo(id);
-      // Killed halfway we would find a start that was released and no process, which looks as if the command had run.
-      await durably(rt.containers, id, (status) => transition(status, { kind: 'start-undoing' }));
+      // Killed halfway we would find a start that was released and no process, which looks as if the command had run. So a disk that takes
+      // nothing keeps this waiting: its process waits, too, and a stop or a removal does not need it.
+      await rt.containers.update(id, (status) => transition(status, { kind: 'start-undoing' }));
       await rt.faults.reach('recovery/start-undoing');
       await releaseAfterExit(op, rt, id);
       await rt.faults.reach('recovery/start-cleaned-up');
