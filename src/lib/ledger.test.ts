@@ -93,6 +93,31 @@ test('what cannot be released stays, is told, and stops nothing else', async () 
   assert.deepEqual(ledger.owners(), []);
 });
 
+test('a release that somebody has given up on forgets nothing of what was acquired since', async () => {
+  for (const acquiredWhile of ['released', 'forgotten'] as const) {
+    const [durable, volatile] = await databases();
+    const ledger = await Ledger.open(new FakeClock(), durable, volatile);
+    const item = { kind: 'k', key: 'x', volatile: true };
+    await ledger.acquire('o', item, () => Promise.resolve());
+    const hanging = Promise.withResolvers<undefined>();
+    const given = ledger.release(op, 'o', { k: () => hanging.promise });
+    if (acquiredWhile === 'released') await ledger.acquire('o', item, () => Promise.resolve());
+    hanging.resolve(undefined);
+    if (acquiredWhile === 'forgotten') {
+      await Promise.resolve();
+      await Promise.resolve();
+      await ledger.acquire('o', item, () => Promise.resolve());
+    }
+    assert.deepEqual(await given, []);
+    for (const known of [ledger, await Ledger.open(new FakeClock(), durable, volatile)])
+      assert.deepEqual(
+        known.entriesOf('o').map(({ key, state }) => ({ key, state })),
+        [{ key: 'x', state: 'held' }],
+        acquiredWhile,
+      );
+  }
+});
+
 test('a kind that nobody can release is kept, not forgotten', async () => {
   const [durable, volatile] = await databases();
   const ledger = await Ledger.open(new FakeClock(), durable, volatile);
@@ -167,7 +192,7 @@ test('what must be held is put back at its place', async () => {
     const [durable, volatile] = await databases();
     const ledger = await Ledger.open(new FakeClock(), durable, volatile);
     for (const item of items) await ledger.acquire('o', item, () => Promise.resolve());
-    for (const key of lost) await ledger.forget({ owner: 'o', kind: 'k', key });
+    for (const entry of ledger.entriesOf('o')) if (lost.includes(entry.key)) await ledger.forget(entry);
     const missing = await ledger.restore('o', items);
     assert.deepEqual(
       missing.map(({ key }) => key),

@@ -181,13 +181,15 @@ export class Ledger {
     await held.db.write(insertRow(entry));
   }
 
-  /** Forgets an entry whose thing is gone. */
-  async forget(entry: Pick<LedgerEntry, 'owner' | 'kind' | 'key'>): Promise<void> {
+  /** Forgets an entry whose thing is gone; not what was acquired under the same name since: a release that hung can be as late as that. */
+  async forget(entry: Pick<LedgerEntry, 'owner' | 'kind' | 'key' | 'seq'>): Promise<void> {
     const owned = this.#byOwner.get(entry.owner);
-    const held = owned?.get(nameOf(entry.kind, entry.key));
-    if (owned === undefined || held === undefined) return;
+    const name = nameOf(entry.kind, entry.key);
+    const held = owned?.get(name);
+    if (owned === undefined || held === undefined || held.entry.seq !== entry.seq) return;
     await held.db.write(deleteRow(entry));
-    owned.delete(nameOf(entry.kind, entry.key));
+    if (owned.get(name)?.entry.seq !== entry.seq) return;
+    owned.delete(name);
     if (owned.size === 0) this.#byOwner.delete(entry.owner);
   }
 

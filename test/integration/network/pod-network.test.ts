@@ -92,7 +92,7 @@ class Bench {
 
   async disconnect(network: PodNetwork, { id, netns }: Pod, plan: PlainPlan): Promise<void> {
     await network.disconnect(op, plan, netns);
-    await this.ledger.forget({ owner: id, kind: 'cni', key: id });
+    for (const entry of this.ledger.entriesOf(id)) await this.ledger.forget(entry);
   }
 
   plugin(type: string, script: string): void {
