@@ -5,10 +5,10 @@ import type { OciState } from '../../src/runtime/oci/spec.ts';
 import type { DeleteOptions, TaskRemains } from '../../src/runtime/task/delete-task.ts';
 import type { Tasks } from '../../src/runtime/task/task-service.ts';
 import type { Task } from '../../src/runtime/task/task.ts';
+import { SIGKILL } from '../../src/linux/signals.ts';
 import type { Asked, Life, Schedule } from './schedule.ts';
 import type { World } from './world.ts';
 
-const SIGKILL = 9;
 const KILL_WAIT_MS = 10_000;
 const MONITOR_WAIT_MS = 2_000;
 const LAST_WORD_WAIT_MS = 60_000;

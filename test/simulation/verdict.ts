@@ -4,6 +4,7 @@ import { isKernelsWord } from '../../src/runtime/task/exit-status.ts';
 import { SIGNAL_FAILED_WAIT_MS } from '../../src/runtime/container/stop-plan.ts';
 import type { RuntimeContext } from '../../src/runtime/context.ts';
 import type { ContainerRecord } from '../../src/runtime/store/container-record.ts';
+import { SIGKILL } from '../../src/linux/signals.ts';
 import type { Daemon, DaemonObserver } from './daemon.ts';
 import { short } from './names.ts';
 import type { Life, Schedule } from './schedule.ts';
@@ -34,7 +35,6 @@ const EDGES: Readonly<Record<string, readonly string[]>> = {
   unknown: ['unknown', 'running', 'exited'],
   exited: ['exited', 'none'],
 };
-const SIGKILL = 9;
 /** No file for 2 s, a look every second, and a few answers that take up to 50 ms each. */
 const EXIT_SHOWN_MS = 4_500;
 /** The daemon counts from the moment in which it asked. */

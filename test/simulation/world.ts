@@ -1,6 +1,7 @@
 import type { WaitStatus } from '../../src/linux/pidfd.ts';
 import type { ProcessKey } from '../../src/linux/procfs.ts';
 import type { ProcessView } from '../../src/runtime/task/process-table.ts';
+import { SIGKILL } from '../../src/linux/signals.ts';
 import type { Random } from '../soak/random.ts';
 import { isIn, Resources } from './resources.ts';
 import type { Life, Schedule } from './schedule.ts';
@@ -47,7 +48,6 @@ interface Watcher {
   readonly onExit: (status: WaitStatus | undefined) => void;
 }
 
-const SIGKILL = 9;
 const SIGTERM = 15;
 const SIGSTOP = 19;
 

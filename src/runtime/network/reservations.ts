@@ -121,26 +121,27 @@ export async function giveBackStrays(log: Log, folder: string, isKnown: (sandbox
  * host-local does not force what it writes onto the disk: after a power cut, or a disk that was full, there can be a file without a word in it, whose address
  * nobody has and nobody gets ever again. Under host-local's own lock, so none of these is being written at this moment.
  */
-async function giveBackTorn(folder: string, addresses: readonly string[]): Promise<string[]> {
-  const torn = async (address: string): Promise<boolean> => {
-    return (
-      ADDRESS.test(address) && (await readFile(join(folder, address), 'utf8').catch(() => 'unreadable')).trim() === ''
-    );
-  };
-  const suspects = await Array.fromAsync(addresses, async (address) => ((await torn(address)) ? [address] : []));
-  if (suspects.flat().length === 0) return [];
+async function giveBackTorn(folder: string, names: readonly string[]): Promise<string[]> {
+  const suspects = await tornOf(folder, names);
+  if (suspects.length === 0) return [];
   const lock = await lockFile(join(folder, 'lock'));
   try {
-    const given: string[] = [];
-    for (const address of suspects.flat()) {
-      if (!(await torn(address))) continue;
-      await unlinkIfThere(join(folder, address));
-      given.push(address);
-    }
-    return given;
+    const torn = await tornOf(folder, suspects);
+    for (const address of torn) await unlinkIfThere(join(folder, address));
+    return torn;
   } finally {
     await lock.release();
   }
+}
+
+/** The addresses among the names whose files are empty. */
+async function tornOf(folder: string, names: readonly string[]): Promise<string[]> {
+  const torn: string[] = [];
+  for (const address of names.filter((name) => ADDRESS.test(name))) {
+    const text = await readFile(join(folder, address), 'utf8').catch(() => 'unreadable');
+    if (text.trim() === '') torn.push(address);
+  }
+  return torn;
 }
 
 /** The id that host-local has written there; undefined when it is no reservation (any more). */
