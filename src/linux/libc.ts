@@ -117,17 +117,50 @@ export const libc = {
   eventfd: c<[number, number]>('int eventfd(unsigned int initial, int flags)'),
 } as const;
 
+interface Answer {
+  readonly result: number;
+  readonly errno: number;
+}
+
+/** koffi refuses a call beyond its 256, those that wait for a thread counted in: with hundreds of containers at once there are more. */
+const CALLS_AT_ONCE = 200;
+
+/** Calls in the order in which they were made, as many at once as koffi takes. */
+class CallQueue {
+  #free = CALLS_AT_ONCE;
+  readonly #waiting: (() => void)[] = [];
+
+  run(call: () => Promise<Answer>): Promise<Answer> {
+    if (this.#free === 0) return new Promise((resolve) => this.#waiting.push(() => resolve(this.#start(call))));
+    this.#free--;
+    return this.#start(call);
+  }
+
+  async #start(call: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await call();
+    } finally {
+      const next = this.#waiting.shift();
+      if (next === undefined) this.#free++;
+      else next();
+    }
+  }
+}
+
+// Belongs to the loaded library, whose limit it keeps: there is one of both in a thread.
+const queue = new CallQueue();
+
 /** Runs a C function in libuv's pool. Resolves with its result and errno; never use it for unshare or setns. */
-export function callAsync<Args extends readonly unknown[]>(
-  fn: CFunction<Args>,
-  ...args: Args
-): Promise<{ readonly result: number; readonly errno: number }> {
-  return new Promise((resolve, reject) => {
-    fn.async(...args, (error, result) => {
-      // koffi carries the pool thread's errno over to the callback.
-      const errno = koffi.errno();
-      if (error === null || error === undefined) resolve({ result: Number(result), errno });
-      else reject(error instanceof Error ? error : new Error('a system call could not be made', { cause: error }));
-    });
-  });
+export function callAsync<Args extends readonly unknown[]>(fn: CFunction<Args>, ...args: Args): Promise<Answer> {
+  return queue.run(
+    () =>
+      new Promise((resolve, reject) => {
+        fn.async(...args, (error, result) => {
+          // koffi carries the pool thread's errno over to the callback.
+          const errno = koffi.errno();
+          if (error === null || error === undefined) resolve({ result: Number(result), errno });
+          else reject(error instanceof Error ? error : new Error('a system call could not be made', { cause: error }));
+        });
+      }),
+  );
 }
