@@ -3,11 +3,13 @@ import { serveInspector } from '../../src/cri/inspector/inspector-service.ts';
 import { serveCri } from '../../src/cri/server.ts';
 import { endStrays } from '../../src/gantryd/end-strays.ts';
 import { systemClock as clock } from '../../src/lib/clock.ts';
+import { keepAlive } from '../../src/lib/keep-alive.ts';
 import { Cgroups, detectCgroups } from '../../src/linux/cgroups.ts';
 import { op, openRuntime, type Places } from '../integration/runtime/runtime-fixture.ts';
 import { PlannedFaults } from './planned-faults.ts';
 
 /** A runtime that serves CRI, as soon as it can be asked anything, until a planned fault or a test kills it. */
+keepAlive();
 const places = JSON.parse(process.env['PLACES'] ?? '{}') as Places;
 const faults = new PlannedFaults(process.env['GANTRY_FAULT'] ?? '');
 await joinOwnCgroup();
