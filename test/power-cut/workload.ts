@@ -17,6 +17,8 @@ const TICKS_EVERY_MS = 1_000;
 const IMAGES_KEPT = 2;
 const PAYLOAD_BYTES = 4 << 20;
 const LOOK_AGAIN_MS = 200;
+/** What each pod that ends writes first of all. */
+export const BEGAN = 'began';
 
 /** Does everything at once until the power goes: a pod that counts, pods that end, pods that are ended, images that come and go. */
 export async function work(daemon: Gantryd, record: Record, generation: number): Promise<never> {
@@ -73,7 +75,7 @@ async function runPod(daemon: Gantryd, record: Record, name: string, random: Ran
     ? 'trap "sleep 1; exit 0" TERM; while :; do sleep 0.1; done'
     : `sleep ${random.pick(['0.1', '0.5', '2', '6'])}; exit ${String(code)}`;
   const { metadata } = await daemon.api.kube.create(op, 'pods', {
-    ...(podOf(name, [{ script }], { restartPolicy: 'Never' }) as Pod),
+    ...(podOf(name, [{ script: `echo ${BEGAN}; ${script}` }], { restartPolicy: 'Never' }) as Pod),
   });
   const pod = { pod: name, uid: metadata.uid };
   await record.add({ kind: 'created', ...pod, code });
