@@ -2,12 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FakeClock } from '../lib/fake-clock.ts';
 import { silentLog } from '../lib/log.ts';
-import { endStrays } from './end-strays.ts';
+import { endStrays, type Stray } from './end-strays.ts';
 
 const op = { signal: new AbortController().signal, log: silentLog };
 
-function setUp(comms: Map<number, string>): { clock: FakeClock; killed: number[]; run: () => Promise<number> } {
+const TICK_MS = 10;
+
+function setUp(
+  comms: Map<number, string>,
+  ageMs = 0,
+): { clock: FakeClock; killed: number[]; run: () => Promise<number> } {
   const clock = new FakeClock();
+  const startTimeTicks = (clock.boottimeMs() - ageMs) / TICK_MS;
   const killed: number[] = [];
   const cgroups = {
     procs: () => Promise.resolve([...comms.keys()]),
@@ -17,8 +23,11 @@ function setUp(comms: Map<number, string>): { clock: FakeClock; killed: number[]
       return Promise.resolve();
     },
   };
-  const comm = (pid: number): Promise<string | undefined> => Promise.resolve(comms.get(pid));
-  return { clock, killed, run: () => endStrays(op, { clock, cgroups, comm }, '/g/daemon') };
+  const look = (pid: number): Promise<Stray | undefined> => {
+    const comm = comms.get(pid);
+    return Promise.resolve(comm === undefined ? undefined : { comm, startTimeTicks });
+  };
+  return { clock, killed, run: () => endStrays(op, { clock, cgroups, look }, '/g/daemon') };
 }
 
 test('nothing there: no wait', async () => {
@@ -39,6 +48,12 @@ test('a plug-in that is at work is waited for, not cut off', async () => {
   await clock.advance(300);
   assert.equal(await done, 2);
   assert.deepEqual(killed, []);
+});
+
+test('one that has hung for long is not waited for once more', async () => {
+  const { run, killed } = setUp(new Map([[7, 'runc']]), 61_000);
+  assert.equal(await run(), 1);
+  assert.deepEqual(killed, [7]);
 });
 
 test('one that hangs is killed after a while; a monitor that nobody lets go at once', async () => {

@@ -2,17 +2,26 @@ import { withDeadline, type Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import type { Cgroups } from '../linux/cgroups.ts';
-import { readComm } from '../linux/procfs.ts';
+import { processIdentity } from '../linux/procfs.ts';
+
+export interface Stray {
+  readonly comm: string;
+  /** In ticks of 1/100 s since the machine's start. */
+  readonly startTimeTicks: number;
+}
 
 export interface StraysDeps {
   readonly clock: Clock;
   readonly cgroups: Pick<Cgroups, 'procs' | 'killAll'>;
   /** Of a process that has ended: undefined. */
-  readonly comm?: (pid: number) => Promise<string | undefined>;
+  readonly look?: (pid: number) => Promise<Stray | undefined>;
 }
 
 /** A network plug-in or an OCI runtime's start takes some 100 ms; cut off, host-local would leave an address that is nobody's. */
 const END_BY_THEMSELVES_MS = 5_000;
+/** What has taken so long already hangs: nothing that a daemon has at work there does, not on a slow machine either. */
+const HANGS_AFTER_MS = 60_000;
+const TICK_MS = 10;
 /** One in state D must not keep the daemon from serving. */
 const KILL_WAIT_MS = 5_000;
 const FIRST_PAUSE_MS = 5;
@@ -26,15 +35,19 @@ const MONITOR = 'conmon';
  * anything of our own is in that cgroup. Never throws: returns how many there were.
  */
 export async function endStrays(op: Op, deps: StraysDeps, path: string): Promise<number> {
-  const { cgroups, clock, comm = readComm } = deps;
+  const { cgroups, clock, look = processIdentity } = deps;
+  const isAtWork = (stray: Stray | undefined): boolean =>
+    stray !== undefined &&
+    stray.comm !== MONITOR &&
+    clock.boottimeMs() - stray.startTimeTicks * TICK_MS < HANGS_AFTER_MS;
   const seen = new Set<number>();
   const endMs = clock.monotonicMs() + END_BY_THEMSELVES_MS;
   try {
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
       const pids = await cgroups.procs(path, true);
       for (const pid of pids) seen.add(pid);
-      const names = await Promise.all(pids.map(comm));
-      if (names.every((name) => name === undefined || name === MONITOR) || clock.monotonicMs() >= endMs) break;
+      const strays = await Promise.all(pids.map(look));
+      if (!strays.some(isAtWork) || clock.monotonicMs() >= endMs) break;
       await clock.sleep(pauseMs, op.signal);
     }
     await withDeadline(op, clock, KILL_WAIT_MS, `ending what is left in ${path}`, (killOp) =>

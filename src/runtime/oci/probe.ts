@@ -43,7 +43,8 @@ const PREFERENCE = ['crun', 'runc'];
 
 /** One container, on a machine that has just started and is slow. */
 const PROBE_MS = 60_000;
-const CLEAN_UP_MS = 30_000;
+/** An OCI runtime whose `delete` hangs must not keep the daemon from its start. */
+const CLEAN_UP_MS = 10_000;
 
 /**
  * Finds the OCI runtime to use by running one container with each candidate: versions and layouts are too many to be
@@ -74,16 +75,22 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
   const id = `probe-${location.name}`;
   const bundle = new ProbeBundle(deps.paths.probeBundle(location.name));
   const cgroupPath = `${deps.cgroupParent}/${id}`;
+  let hasRun = false;
   try {
     await mkdir(location.root, { recursive: true, mode: 0o700 });
     // What is left of its cgroup does not keep the next container from being put there.
-    if (await bundle.isThere()) await takeAway(op, location, id, cgroupPath, deps).catch(() => undefined);
+    if (await bundle.isThere()) {
+      await withDeadline(op, deps.clock, CLEAN_UP_MS, 'take an earlier probe away', (child) =>
+        takeAway(child, location, id, cgroupPath, deps),
+      ).catch(() => undefined);
+    }
     const hostName = `probe-${randomBytes(4).toString('hex')}`;
     await bundle.write(cgroupPath, deps.cgroupHost, hostName);
     const result = await withDeadline(op, deps.clock, PROBE_MS, `${location.name} run`, (child) =>
       execFile(child, location.path, ['--root', location.root, 'run', '--bundle', bundle.dir, id]),
     );
-    if (result.code === 0) {
+    hasRun = result.code === 0;
+    if (hasRun) {
       if (result.stdout.trim() === hostName) return undefined;
       return 'it ended with success and ran nothing: it is no OCI runtime';
     }
@@ -94,7 +101,9 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
     return messageOf(error);
   } finally {
     await detached(op.log, deps.clock, CLEAN_UP_MS, 'clean up probe', async (fresh) => {
-      await takeAway(fresh, location, id, cgroupPath, deps);
+      // `run` has deleted what has ended well.
+      if (hasRun) await deps.removeCgroup(fresh, cgroupPath);
+      else await takeAway(fresh, location, id, cgroupPath, deps);
       await bundle.remove();
     }).catch((error: unknown) => {
       op.log.warn({ runtime: location.name, error: messageOf(error) }, 'a probe left something behind');
@@ -109,7 +118,7 @@ async function takeAway(
   cgroupPath: string,
   deps: ProbeDeps,
 ): Promise<void> {
-  // Nothing of it is left after a success.
+  // Where it came to nothing there is nothing to delete.
   await new OciRuntime(location).delete(op, id, { force: true }).catch(() => undefined);
   await deps.removeCgroup(op, cgroupPath);
 }

@@ -92,3 +92,23 @@ await test('a probe that was killed is taken away by the next one', needsRoot, (
     assert.equal((await probeOciRuntime(op, runtime.name, deps)).runtime.name, runtime.name);
   }),
 );
+
+await test(
+  'an OCI runtime whose delete hangs holds no start up, after a probe that was killed neither',
+  needsRoot,
+  () =>
+    withDeps(async (deps, dir) => {
+      const { runtime } = await probeOciRuntime(op, 'auto', deps);
+      const path = join(dir, 'fake-runtime');
+      const calls = join(dir, 'fake-calls');
+      const hang = 'case "$*" in *" delete "*) sleep 1000 ;; esac';
+      await writeFile(path, `#!/bin/sh\necho "$@" >> ${calls}\n${hang}\nexec ${runtime.path} "$@"\n`);
+      await chmod(path, 0o755);
+      const deletes = async (): Promise<number> => (await readFile(calls, 'utf8')).match(/ delete /g)?.length ?? 0;
+      await probeOciRuntime(op, path, deps);
+      assert.equal(await deletes(), 0, 'what has ended well is gone');
+      await mkdir(join(dir, 'probe-fake-runtime', 'rootfs', 'usr'), { recursive: true });
+      await probeOciRuntime(op, path, deps);
+      assert.equal(await deletes(), 1);
+    }),
+);
