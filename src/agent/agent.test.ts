@@ -19,7 +19,7 @@ interface World {
   readonly directory: string;
   agent: Agent;
   /** A new agent process over the same API, runtime and disk. */
-  restart(): Promise<void>;
+  restart(beforeStart?: (agent: Agent) => void): Promise<void>;
   /** Moves time on until something holds; in steps, as what waits for the disk goes by real time. */
   until(what: string, holds: () => Promise<boolean> | boolean, limitMs?: number): Promise<void>;
   pod(name: string): Promise<Pod | undefined>;
@@ -64,9 +64,10 @@ async function world(t: TestContext): Promise<World> {
     blockers,
     directory,
     agent: await make(),
-    restart: async () => {
+    restart: async (beforeStart) => {
       await stop();
       result.agent = await make();
+      beforeStart?.(result.agent);
       await result.agent.start();
     },
     until: async (what, holds, limitMs = 120_000) => {
@@ -455,8 +456,13 @@ await test('a blocked volume does not hold the pod, is named, survives a restart
   await w.until('successor', async () => isReady(await w.pod('web')));
   assert.notEqual(successor.metadata.uid, uid);
 
-  await w.restart();
-  await w.until('still blocked', async () => (await w.agent.pendingVolumes()).length === 1);
+  const pending = (agent: Agent): string[] => agent.pendingWork(uid).map(({ message }) => message);
+  await w.restart((agent) => assert.match(pending(agent).join(), /has not looked at everything yet/));
+  await w.until('still blocked', async () => {
+    assert.notDeepEqual(pending(w.agent), [], 'there is something all the while');
+    return (await w.agent.pendingVolumes()).length === 1;
+  });
+  assert.match(pending(w.agent).join(), /^volume data: its teardown is blocked: [^,]*$/);
   w.blockers.length = 0;
   await w.until('torn down', async () => !(await readdir(join(w.directory, 'pods'))).includes(uid), 10_000);
   assert.deepEqual(await w.agent.pendingVolumes(), []);

@@ -86,6 +86,12 @@ export interface PendingVolume extends BlockedVolume {
   readonly podName?: string;
 }
 
+/** Of every pod, until the agent has looked at what there is: that nothing is known to be pending does not say that nothing is. */
+export const NOT_LOOKED_YET: PendingWork = {
+  what: 'agent',
+  message: 'the agent has just started and has not looked at everything yet',
+};
+
 /** The agent's parts: some know each other, and are asked for when they are needed. */
 interface Parts {
   readonly paths: PodPaths;
@@ -106,8 +112,14 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
   const op: Op = { signal: stopping.signal, log: config.log.child({ component: 'agent' }) };
   const parts = makeParts(op, config, await lookAtMachine(config));
   const { paths, remover, volumes, workers } = parts;
+  const { start, stop } = life(op, stopping, config, parts);
+  let hasTakenOver = false;
   return {
-    ...life(op, stopping, config, parts),
+    start: async () => {
+      await start();
+      hasTakenOver = true;
+    },
+    stop,
     subresources: podSubresources({ kube, runtime: cri.runtime, clock, paths, agentId: config.agentId }),
     pendingVolumes: () => withNames(volumes.blocked(), workers, paths),
     examiner: podFolderExaminer({
@@ -121,7 +133,13 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
       hadPod: (uid) => config.hadPod(uid),
       otherLogs: (ownOp) => otherSandboxesLogs(ownOp, cri.runtime, config.agentId),
     }),
-    pendingWork: (uid) => [...workers.pending(uid), ...blockedWork(volumes.blocked(), uid)],
+    pendingWork: (uid) => [
+      ...(hasTakenOver ? [] : [NOT_LOOKED_YET]),
+      ...workers.pending(uid),
+      ...blockedWork(volumes.blocked(), uid),
+      // Of a pod that is let go of, between two tries and before the first.
+      ...(workers.podOf(uid) === undefined && volumes.teardownOf(uid).kind === 'pending' ? [TEARING_DOWN] : []),
+    ],
   };
 }
 
@@ -272,6 +290,8 @@ async function withNames(
     }),
   );
 }
+
+const TEARING_DOWN: PendingWork = { what: 'volumes', message: 'its volumes are being torn down' };
 
 function blockedWork(blocked: readonly BlockedVolume[], podUid: string): PendingWork[] {
   return blocked

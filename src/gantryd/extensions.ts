@@ -1,8 +1,8 @@
 import type { JournalReader } from '../journal/journal.ts';
 import { notFound } from '../lib/errors.ts';
-import type { Agent } from '../agent/agent.ts';
+import { NOT_LOOKED_YET, type Agent } from '../agent/agent.ts';
 import type { KubeClient } from '../kube/client.ts';
-import type { GantryExtensions } from '../kube/gantry-extensions.ts';
+import type { GantryExtensions, PendingWork } from '../kube/gantry-extensions.ts';
 import type { Runtime } from '../runtime/main.ts';
 import { explainContainer, explainPod } from './explain-pod.ts';
 import { imageSummary, importImage, pullImage } from './image-transfers.ts';
@@ -19,19 +19,10 @@ export interface ExtensionDeps {
 /** What Gantry's API answers beside Kubernetes' objects, out of runtime, agent and journal. */
 export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDeps): GantryExtensions {
   const { images } = runtime;
+  const pendingOfAgent = (uid: string): readonly PendingWork[] => agent()?.pendingWork(uid) ?? [NOT_LOOKED_YET];
   return {
-    explain: (op, request) =>
-      explainPod(
-        op,
-        { journal, kube, inspector: runtime.inspector, pendingOfAgent: (uid) => agent()?.pendingWork(uid) ?? [] },
-        request,
-      ),
-    explainContainer: (op, request) =>
-      explainContainer(
-        op,
-        { inspector: runtime.inspector, pendingOfAgent: (uid) => agent()?.pendingWork(uid) ?? [] },
-        request,
-      ),
+    explain: (op, request) => explainPod(op, { journal, kube, inspector: runtime.inspector, pendingOfAgent }, request),
+    explainContainer: (op, request) => explainContainer(op, { inspector: runtime.inspector, pendingOfAgent }, request),
     doctor: (op, request) => runtime.inspector.doctor(op, request),
     stop: (op, request) =>
       stopByName(op, { runtime: runtime.runtime, kube, stop: (inner, order) => runtime.stop(inner, order) }, request),
