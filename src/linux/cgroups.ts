@@ -6,6 +6,7 @@ import { errnoOf, isKind, notFound, unavailable } from '../lib/errors.ts';
 import { CgroupFreezer } from './cgroup-freezer.ts';
 import type { CgroupHost } from './cgroup-host.ts';
 import { CgroupKiller } from './cgroup-killer.ts';
+import { CgroupOomKills } from './cgroup-oom-kills.ts';
 import { CgroupPlaces, type Place } from './cgroup-places.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
 import { fromNodeError } from './errno.ts';
@@ -33,6 +34,7 @@ export class Cgroups {
   readonly #places: CgroupPlaces;
   readonly #freezer: CgroupFreezer;
   readonly #killer: CgroupKiller;
+  readonly #oomKills: CgroupOomKills;
   readonly host: CgroupHost;
 
   constructor({ clock, host }: CgroupsDeps) {
@@ -40,6 +42,7 @@ export class Cgroups {
     this.#places = new CgroupPlaces(host);
     this.#freezer = new CgroupFreezer(clock, this.#places);
     this.#killer = new CgroupKiller(clock, this.#places, this.#freezer);
+    this.#oomKills = new CgroupOomKills(this.#places);
     this.host = host;
   }
 
@@ -132,6 +135,14 @@ export class Cgroups {
     }
   }
 
+  /**
+   * Takes away, as {@link remove}, what {@link createBelow} has made. It stays, empty, until its parent goes when an OOM kill would be
+   * forgotten with it and no other whose name begins with `prefix` tells of one; see {@link CgroupOomKills.isNeeded}.
+   */
+  async removeBelow(op: Op, path: string, prefix: string): Promise<void> {
+    if (!(await this.#oomKills.isNeeded(path, prefix))) await this.remove(op, path);
+  }
+
   /** Pids in the cgroup (and below it), over all trees. Empty when it is not there. */
   procs(path: string, recursive = false): Promise<number[]> {
     return this.#places.procs(path, recursive);
@@ -156,13 +167,11 @@ export class Cgroups {
     return this.#freezer.isFrozen(path);
   }
 
-  /** How many processes in it (on v2: and below) the kernel has killed for want of memory. Throws NotFound without a cgroup. */
+  /** How many processes in it and below the kernel has killed for want of memory; see {@link CgroupOomKills}. NotFound without a cgroup. */
   async oomKillCount(path: string): Promise<number> {
-    const place = this.#places.of(path, 'memory');
-    const file = this.host.mode === 'v2' ? 'memory.events' : 'memory.oom_control';
-    const text = place === undefined ? undefined : await readCgroupFile(join(place.directory, file));
-    if (text === undefined) throw notFound(`cgroup ${path}: no such memory cgroup`);
-    return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? '0');
+    const kills = await this.#oomKills.count(path);
+    if (kills === undefined) throw notFound(`cgroup ${path}: no such memory cgroup`);
+    return kills;
   }
 
   /** Puts a process into the (existing) cgroup in every tree. NotFound when the process or the cgroup is gone. */

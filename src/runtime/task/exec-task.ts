@@ -22,6 +22,9 @@ const KILLED_MS = 1_000;
 
 const CLEAN_UP_MS = 10_000;
 
+/** With which the names of the cgroups of execs begin. */
+export const EXEC_PREFIX = 'exec-';
+
 interface ExecPlace {
   readonly dir: string;
   readonly processFile: string;
@@ -67,7 +70,7 @@ async function mustRun(context: TaskContext, task: Task): Promise<void> {
 }
 
 function placeOf(context: TaskContext, task: Task): ExecPlace {
-  const cgroupName = `exec-${randomBytes(6).toString('hex')}`;
+  const cgroupName = `${EXEC_PREFIX}${randomBytes(6).toString('hex')}`;
   const dir = join(context.execDir, cgroupName);
   return {
     dir,
@@ -207,7 +210,8 @@ async function settled(context: TaskContext, promise: Promise<unknown>, longestM
 async function cleanUp(op: Op, context: TaskContext, place: ExecPlace): Promise<void> {
   await removeExecDir(op, context, place.dir);
   // What the command has left in the background keeps its cgroup, which then goes with the container's own.
-  if ((await context.cgroups.procs(place.cgroup, true)).length === 0) await context.cgroups.remove(op, place.cgroup);
+  if ((await context.cgroups.procs(place.cgroup, true)).length > 0) return;
+  await context.cgroups.removeSubgroup(op, place.cgroup, EXEC_PREFIX);
 }
 
 export async function removeExecDir(op: Op, context: TaskContext, dir: string): Promise<void> {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { namesIn } from '../../lib/may-be-gone.ts';
 import { SIGKILL } from '../../linux/signals.ts';
-import { removeExecDir } from './exec-task.ts';
+import { EXEC_PREFIX, removeExecDir } from './exec-task.ts';
 import { haltMakers } from './find-makers.ts';
 import type { TaskContext } from './task-context.ts';
 
@@ -22,7 +22,7 @@ export async function sweepExecs(op: Op, context: TaskContext): Promise<number> 
     }
     if (cgroup !== undefined) {
       await context.cgroups.killAll(op, cgroup);
-      await context.cgroups.remove(op, cgroup);
+      await context.cgroups.removeSubgroup(op, cgroup, EXEC_PREFIX);
     }
     await removeExecDir(op, context, dir);
   }

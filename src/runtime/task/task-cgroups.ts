@@ -7,6 +7,11 @@ import type { Cgroups } from '../../linux/cgroups.ts';
 export interface TaskCgroups {
   /** A cgroup for some of the processes of its parent, without limits of its own. FailedPrecondition when the parent is gone. */
   createSubgroup(path: string): Promise<void>;
+  /**
+   * Takes away what createSubgroup has made. When an OOM kill would be forgotten with it, it stays until its parent goes, unless another
+   * whose name begins with `prefix` tells of one. Unavailable while processes are in it.
+   */
+  removeSubgroup(op: Op, path: string, prefix: string): Promise<void>;
   moveProcess(path: string, pid: number): Promise<void>;
   procs(path: string, recursive: boolean): Promise<number[]>;
   /** SIGKILL to everything in it and below, until nothing is left. */
@@ -18,6 +23,7 @@ export interface TaskCgroups {
 export function linuxTaskCgroups(cgroups: Cgroups): TaskCgroups {
   return {
     createSubgroup: (path) => createSubgroup(cgroups, path),
+    removeSubgroup: (op, path, prefix) => cgroups.removeBelow(op, path, prefix),
     moveProcess: (path, pid) => cgroups.moveProcess(path, pid),
     procs: (path, recursive) => cgroups.procs(path, recursive),
     killAll: (op, path) => cgroups.killAll(op, path),

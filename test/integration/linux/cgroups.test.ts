@@ -109,6 +109,43 @@ test('an OOM kill is counted', needsRoot, async (t) => {
   assert.ok((await b.cgroups.oomKillCount(b.pod)) > 0);
 });
 
+test('an OOM kill below is counted, and not forgotten with a part that goes', needsRoot, async (t) => {
+  const b = await bench(t);
+  if (b === undefined) return;
+  await b.cgroups.setResources(b.pod, { memoryLimitBytes: 8 << 20 });
+  const runOut = async (path: string): Promise<void> => {
+    await once(await spawnIn(b, path, 'head -c 100000000 /dev/zero | tail -c 90000000'), 'exit');
+  };
+  const part = async (name: string, inner?: string): Promise<string> => {
+    const path = `${b.pod}/${name}`;
+    await b.cgroups.createBelow(path);
+    if (inner !== undefined) await b.cgroups.createBelow(`${path}/${inner}`);
+    await runOut(inner === undefined ? path : `${path}/${inner}`);
+    return path;
+  };
+  const left = async (): Promise<string[]> => await b.cgroups.children(b.pod);
+  const kept = b.cgroups.host.mode === 'v2' ? () => [] : (...names: string[]) => names;
+
+  const middle = await part('part-m', 'inner');
+  const last = await part('part-z');
+  const before = await b.cgroups.oomKillCount(b.pod);
+  assert.ok(before >= 2);
+  const stranger = await part('a-stranger');
+  await b.cgroups.removeBelow(op, last, 'part-');
+  assert.deepEqual(await left(), ['a-stranger', 'part-m'], 'of two the one whose name is first is enough');
+  await b.cgroups.removeBelow(op, middle, 'part-');
+  assert.deepEqual(await left(), ['a-stranger', ...kept('part-m')], 'a stranger may go at any time');
+  await b.cgroups.remove(op, stranger);
+  assert.ok((await b.cgroups.oomKillCount(b.pod)) > 0);
+  await b.cgroups.createBelow(`${b.pod}/part-a`);
+  await b.cgroups.removeBelow(op, `${b.pod}/part-a`, 'part-');
+  assert.deepEqual(await left(), kept('part-m'), 'nothing was counted in it');
+  await runOut(b.pod);
+  await b.cgroups.removeBelow(op, middle, 'part-');
+  assert.deepEqual(await left(), [], 'its parent has counted one, too');
+  assert.ok((await b.cgroups.oomKillCount(b.pod)) > 0);
+});
+
 /** Its second look at a cgroup, the one before the signals, has a pid that has left it by the third. */
 class StaleList extends Cgroups {
   stranger = 0;

@@ -10,6 +10,7 @@ import { canceled, isKind } from '../../../src/lib/errors.ts';
 import { execFile } from '../../../src/lib/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { Waits } from '../../../src/lib/waits.ts';
+import type { ResourcesInput } from '../../../src/runtime/oci/container-spec-input.ts';
 import { exitFolder } from '../../../src/runtime/task/exit-folder.ts';
 import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
 import { ExitWatcher } from '../../../src/runtime/task/exit-watcher.ts';
@@ -29,10 +30,11 @@ async function makeElsewhere(
   fixture: TaskFixture,
   argv: readonly string[],
   exec: readonly string[] = [],
+  resources: ResourcesInput = {},
 ): Promise<Elsewhere> {
   const request = await fixture.request({
     argv,
-    spec: { mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
+    spec: { resources, mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
   });
   const input = join(fixture.dir, 'request.json');
   await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
@@ -246,6 +248,24 @@ await test('an exec cut off by kill -9 is ended by the next process', needsRoot,
   assert.equal(await fixture.service.sweepExecs(op), 0);
   const { exitCode } = await fixture.service.exec(op, task, { argv: ['true'] });
   assert.equal(exitCode, 0);
+});
+
+await test('an OOM kill in an exec that was cut off by kill -9 is known after it was ended', needsRoot, async () => {
+  await using fixture = await TaskFixture.make();
+  const resources = { memoryLimitBytes: 24 << 20, memorySwapLimitBytes: 24 << 20 };
+  const exec = ['sh', '-c', 'tail -c 200000000 /dev/zero; sleep 7777'];
+  const { maker, task } = await makeElsewhere(fixture, ['sleep', '100000'], exec, resources);
+  await fixture.running(task, 'sleep 7777');
+  await endNow(maker);
+  assert.equal(await fixture.service.sweepExecs(op), 1);
+  await until(
+    'it to be gone',
+    async () => (await fixture.cgroups.procs(task.cgroupPath, true))[1] === undefined || undefined,
+  );
+  fixture.arm(task);
+  process.kill(task.pid, 'SIGKILL');
+  const status = await fixture.exit(task.id);
+  assert.equal(status.kind === 'exited' && status.oom, 'init');
 });
 
 await test('a create cut off by kill -9: what it left is found by bundle folder alone', needsRoot, async () => {
