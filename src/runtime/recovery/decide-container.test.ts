@@ -60,6 +60,7 @@ test('the table', () => {
   assert.equal(decide(undoing, { process: 'gone', exit }), 'undo-start', 'killed while it was being undone');
   for (const status of [RUNNING, UNKNOWN]) {
     assert.equal(decide(status), 'watch');
+    assert.equal(decide(status, { exit }), 'watch', 'a file beside a process that lives is no exit');
     assert.equal(decide(status, { process: 'gone' }), 'watch');
     assert.equal(decide(status, { process: 'gone', exit }), 'watch');
     assert.equal(decide(status, { process: 'unverifiable' }), 'lose-sight');

@@ -7,6 +7,7 @@ import { askLog } from './ask-log.ts';
 import { combineExit, exitFromWait, type ExitRecord, type ExitStatus } from './exit-status.ts';
 import type { ExitWatcherDeps, WatchedTask } from './watched-task.ts';
 import { isAlive } from './process-end.ts';
+import { StrayFile } from './stray-file.ts';
 
 /** So long a process may be gone before its exit file is there: then the process table's word is taken. */
 const FILE_GRACE_MS = 2_000;
@@ -18,7 +19,7 @@ const WAIT_STATUS_MS = 50;
 /**
  * One armed task:
  *
- *     armed --exit file--------------------------------------> told
+ *     armed --process gone, exit file------------------------> told
  *       |                                                       ^
  *       +--process gone, no file--> exiting --2 s, or the monitor is gone, too--+
  *
@@ -29,6 +30,7 @@ export class ExitLook {
   readonly #op: Op;
   readonly #deps: ExitWatcherDeps;
   readonly #task: WatchedTask;
+  readonly #strayFile: StrayFile;
   readonly #pidfdWord = Promise.withResolvers<undefined>();
   readonly #pidfd: Disposable | undefined;
   #wait: WaitStatus | undefined;
@@ -52,6 +54,7 @@ export class ExitLook {
     this.#op = op;
     this.#deps = deps;
     this.#task = task;
+    this.#strayFile = new StrayFile(op, deps, task);
     this.#pidfd = this.#watchProcess();
   }
 
@@ -134,7 +137,8 @@ export class ExitLook {
   }
 
   async #file(): Promise<ExitRecord | undefined> {
-    return (await this.#deps.exits.read(this.#task.id)) ?? this.#onDisk;
+    const record = await this.#deps.exits.read(this.#task.id);
+    return record === undefined || (await this.#strayFile.is(record)) ? this.#onDisk : record;
   }
 
   #monitorLives(): Promise<boolean> {

@@ -93,11 +93,12 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
 }
 
 test('nothing is told while it runs, and once when the file is there', () =>
-  scene(async ({ watcher, told, look, file, clock }) => {
+  scene(async ({ watcher, told, look, file, clock, processes }) => {
     watcher.arm(TASK);
     await look();
     await clock.advance(60_000);
     assert.equal(told.length, 0);
+    processes.end(INIT);
     await file('');
     await look();
     assert.equal(told.length, 0);
