@@ -1,3 +1,4 @@
+import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
@@ -30,10 +31,12 @@ export function readKeptExit({ kept }: ExitFolders, id: string): Promise<ExitRec
 
 async function readOne(path: string): Promise<ExitRecord | undefined> {
   try {
-    await using file = await open(path, 'r');
-    const { mtimeMs } = await file.stat();
+    // A pipe that somebody has put there would keep its reader for ever.
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const stats = await file.stat();
+    if (!stats.isFile()) return undefined;
     const code = parseExitFile(await file.readFile('utf8'));
-    return code === undefined ? undefined : { code, writtenAtWallMs: mtimeMs };
+    return code === undefined ? undefined : { code, writtenAtWallMs: stats.mtimeMs };
   } catch (error) {
     if (errnoOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { WaitStatus } from '../../linux/pidfd.ts';
@@ -53,6 +55,7 @@ interface Scene {
   /** Looks now, which is what the clock would do within a second. */
   readonly look: () => Promise<void>;
   readonly file: (text: string) => Promise<void>;
+  readonly path: string;
 }
 
 const TASK: WatchedTask = {
@@ -85,6 +88,7 @@ async function scene(fn: (scene: Scene) => Promise<void>): Promise<void> {
       ...{ clock, processes, watcher, told, corrected, oom },
       look: () => watcher.look(),
       file: (text) => writeFile(join(exitsDir, 'c1'), text),
+      path: join(exitsDir, 'c1'),
     });
   } finally {
     await watcher.close();
@@ -209,3 +213,17 @@ test('told without a file, the end is when the process died, and not when nobody
     }
     assert.equal(told[0]?.[1].finishedAtWallMs, diedAtWallMs);
   }));
+
+test('what lies in the place of the file and is none, a folder or a pipe, keeps no exit from being told', async () => {
+  for (const put of [(path: string) => mkdir(path), (path: string) => promisify(execFile)('mkfifo', [path])]) {
+    await scene(async ({ watcher, told, look, path, clock, processes }) => {
+      await put(path);
+      watcher.arm(TASK);
+      processes.end(INIT, { kind: 'exited', code: 4 });
+      await look();
+      await clock.advance(2_100);
+      await look();
+      assert.equal(told[0]?.[1].kind === 'exited' && told[0][1].code, 4);
+    });
+  }
+});
