@@ -1,11 +1,14 @@
 import type { Clock } from '../lib/clock.ts';
-import { messageOf } from '../lib/errors.ts';
+import { isKind, messageOf } from '../lib/errors.ts';
 import type { JournalSubject, JournalWriter } from './journal.ts';
 
 export interface StepWords {
   /** `sandbox.network`, `container.start` … */
   readonly what: string;
+  /** When it is done: `container started`. */
   readonly message: string;
+  /** The step itself, which has failed or was broken off: `start`. */
+  readonly step: string;
   readonly why?: string;
 }
 
@@ -13,7 +16,7 @@ export interface StepWords {
 export async function recordStep<T>(
   { journal, clock }: { readonly journal: JournalWriter; readonly clock: Clock },
   subject: JournalSubject,
-  words: StepWords,
+  { step: name, ...words }: StepWords,
   step: () => Promise<T>,
 ): Promise<T> {
   const startMs = clock.monotonicMs();
@@ -26,7 +29,7 @@ export async function recordStep<T>(
     journal.record({
       subject,
       ...words,
-      message: `${words.message}: ${messageOf(error)}`,
+      message: `${name} ${isKind(error, 'Canceled') ? 'broken off' : 'failed'}: ${messageOf(error)}`,
       outcome: 'failed',
       durationMs: took(),
     });

@@ -34,7 +34,7 @@ export function cleanUpContainer(rt: RuntimeContext, id: string): Promise<void> 
   return rt.cleanups.run(id, async (goesOn) => {
     const record = rt.containers.get(id);
     if (record === undefined || !hasLeftovers(rt, id)) return;
-    const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released' };
+    const words = { what: 'container.cleanup', message: 'task deleted, mounts and bundle released', step: 'cleanup' };
     const run = untilEnded(goesOn, (op) =>
       recordStep(rt, subjectOf(rt, record.meta), words, async () => {
         await releaseAfterExit(op, rt, id);

@@ -105,7 +105,7 @@ function decideFacts(rt: RuntimeContext, sandbox: SandboxRecord, id: string, con
 
 async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): Promise<string> {
   const { id, facts } = meta;
-  const words = { what: 'container.create', message: `container created from ${facts.image.shown}` };
+  const words = { what: 'container.create', message: `container created from ${facts.image.shown}`, step: 'creation' };
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
       await rt.faults.reach('create-container/begun');

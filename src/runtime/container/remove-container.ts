@@ -37,6 +37,7 @@ async function remove(rt: RuntimeContext, id: string, reason: string, goesOn: Go
   const record = rt.containers.get(id);
   if (record === undefined) return;
   const subject = subjectOf(rt, record.meta);
+  const words = { what: 'container.remove', message: 'container removed', step: 'removal', why: reason };
   try {
     await rt.faults.reach('remove-container/begun');
     await durably(rt.containers, id, (status) =>
@@ -46,7 +47,7 @@ async function remove(rt: RuntimeContext, id: string, reason: string, goesOn: Go
     if (rt.containers.get(id)?.status.state.kind === 'creating') {
       rt.lanes.abortRunning(id, MAKING_STEPS.container, reason);
     }
-    await recordStep(rt, subject, { what: 'container.remove', message: 'container removed', why: reason }, async () => {
+    await recordStep(rt, subject, words, async () => {
       await endContainer(rt.background, rt, id, reason);
       await rt.faults.reach('remove-container/ended');
       const run = untilEnded(goesOn, (laneOp) => forget(laneOp, rt, id));

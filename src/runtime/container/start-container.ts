@@ -96,7 +96,7 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
   if (!canStart(status))
     throw failedPrecondition(`container ${id} is ${describe(status)}: only a created one can be started`);
   const sandbox = sandboxFor(rt, meta);
-  const words = { what: 'container.start', message: 'container started' };
+  const words = { what: 'container.start', message: 'container started', step: 'start' };
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
       await rt.faults.reach('start-container/begun');

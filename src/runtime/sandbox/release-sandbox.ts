@@ -44,8 +44,9 @@ async function disconnect(rt: RuntimeContext, record: SandboxRecord, del: () => 
   const subject = sandboxSubject(record.meta);
   const entry = rt.ledger.entriesOf(sandboxOwner(id)).find(({ kind }) => kind === 'cni');
   if (entry === undefined) return;
+  const step = 'disconnecting the pod network';
   try {
-    await recordStep(rt, subject, { what: 'sandbox.network-released', message: 'pod network disconnected' }, del);
+    await recordStep(rt, subject, { what: 'sandbox.network-released', message: 'pod network disconnected', step }, del);
   } catch (error) {
     const attempts = (rt.retries.viewOf(id)?.attempts ?? 0) + 1;
     if (attempts < NETWORK_ATTEMPTS || isKind(error, 'Canceled')) throw error;

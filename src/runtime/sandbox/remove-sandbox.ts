@@ -45,7 +45,7 @@ async function remove(rt: RuntimeContext, id: string, goesOn: GoesOn): Promise<v
     await recordStep(
       rt,
       sandboxSubject(record.meta),
-      { what: 'sandbox.remove', message: 'sandbox removed' },
+      { what: 'sandbox.remove', message: 'sandbox removed', step: 'removing the sandbox' },
       async () => {
         await stopSandbox(rt, id);
         await rt.faults.reach('remove-sandbox/stopped');

@@ -89,8 +89,9 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
   const paths = rt.paths.sandbox(id);
   const owner = sandboxOwner(id);
   const items = await resourcesOf(rt, meta);
+  const words = { what: 'sandbox.run', message: 'sandbox made', step: 'making the sandbox' };
   try {
-    await recordStep(rt, subject, { what: 'sandbox.run', message: 'sandbox made' }, async () => {
+    await recordStep(rt, subject, words, async () => {
       await rt.faults.reach('run-sandbox/begun');
       await settleAll([
         rt.sandboxes
@@ -106,9 +107,12 @@ async function makeSandbox(op: Op, rt: RuntimeContext, meta: SandboxMeta): Promi
         pinNamespaces(op, rt, meta, paths),
       ]);
       if (facts.netnsPath !== undefined) {
-        await recordStep(rt, subject, { what: 'sandbox.network', message: 'pod network connected' }, () =>
-          connect(op, rt, meta, facts.netnsPath ?? ''),
-        );
+        const wording = {
+          what: 'sandbox.network',
+          message: 'pod network connected',
+          step: 'connecting the pod network',
+        };
+        await recordStep(rt, subject, wording, () => connect(op, rt, meta, facts.netnsPath ?? ''));
       }
       if (facts.namespaces.pid === 'pod') await startInfra(op, rt, meta, paths);
       op.signal.throwIfAborted();

@@ -49,7 +49,7 @@ async function stop(rt: RuntimeContext, id: string, goesOn: GoesOn): Promise<voi
     await recordStep(
       rt,
       sandboxSubject(record.meta),
-      { what: 'sandbox.stop', message: 'sandbox stopped' },
+      { what: 'sandbox.stop', message: 'sandbox stopped', step: 'stopping the sandbox' },
       async () => {
         const containers = rt.containers.list().filter(({ meta }) => meta.facts.sandboxId === id);
         await settleAll(
