@@ -9,6 +9,7 @@ import { stopAsOrdered, type StopOrder } from './container/stop-container.ts';
 import type { RuntimeContext } from './context.ts';
 import { roomExaminer } from './doctor/room-examiner.ts';
 import { runtimeExaminer } from './doctor/runtime-examiner.ts';
+import { stuckWorkExaminer } from './doctor/stuck-work.ts';
 import { storedParts } from './doctor/stored-parts.ts';
 import type { ContainerEvents } from './events/container-events.ts';
 import { layGroundwork, type Groundwork, type RuntimeDeps } from './groundwork.ts';
@@ -185,7 +186,7 @@ function serve({
       ociRuntime,
       startedAtWallMs,
       recovered,
-      examiners: () => [examiner, roomExaminer(ground.room), ...(deps.otherExaminers?.() ?? [])],
+      examiners: () => [examiner, stuckWorkExaminer(rt), roomExaminer(ground.room), ...(deps.otherExaminers?.() ?? [])],
     }),
     ociRuntime,
     notices: rt.notices,

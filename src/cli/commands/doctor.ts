@@ -61,6 +61,9 @@ function hint(open: readonly Finding[]): string {
   const again = untried.length - fixable;
   const all = (count: number): string => (count < open.length ? String(count) : count === 1 ? 'it' : 'all of them');
   if (untried.length === 0) {
+    if (open.every(({ problem, outcome }) => problem === 'blocked' && outcome === undefined)) {
+      return ' What is in the way is said above; it is tried again by itself.';
+    }
     return open.some(({ outcome }) => outcome === 'failed')
       ? ' What is in the way is said above.'
       : ' None of them is for a program to solve.';

@@ -8,3 +8,11 @@ export function subjectOf(rt: Pick<RuntimeContext, 'sandboxes'>, meta: Container
   const sandbox = rt.sandboxes.get(meta.facts.sandboxId);
   return containerSubject(meta, sandbox === undefined ? undefined : sandboxSubject(sandbox.meta));
 }
+
+/** Of a container or a sandbox; empty when there is none with that id (any more). */
+export function subjectOfId(rt: Pick<RuntimeContext, 'sandboxes' | 'containers'>, id: string): JournalSubject {
+  const container = rt.containers.get(id);
+  if (container !== undefined) return subjectOf(rt, container.meta);
+  const sandbox = rt.sandboxes.get(id);
+  return sandbox === undefined ? {} : sandboxSubject(sandbox.meta);
+}

@@ -1,9 +1,8 @@
 import type { InspectorSubject, PendingItem } from '../../cri/inspector/inspector.ts';
 import type { JournalSubject } from '../../journal/journal.ts';
-import { subjectOf } from '../container/subject.ts';
+import { subjectOf, subjectOfId } from '../container/subject.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containerOwner, deferredNetworkSubject, parseOwner, sandboxOwner } from '../store/owners.ts';
-import { sandboxSubject } from '../store/sandbox-record.ts';
 
 /** A step that is done by then is not worth a word. */
 const STEP_WORTH_TELLING_MS = 1_000;
@@ -76,16 +75,11 @@ function longStep(rt: RuntimeContext, id: string): { name: string; sinceMs: numb
 
 function retries(rt: RuntimeContext): PendingItem[] {
   return rt.retries.view().map((view) => {
-    const left = [view.id, containerOwner(view.id), sandboxOwner(view.id)]
-      .flatMap((owner) => rt.ledger.entriesOf(owner))
-      .map((entry) => `${entry.kind} ${entry.key}`);
-    const step = longStep(rt, view.id);
-    const now = step === undefined ? '' : ` (${step.name}: ${step.waits})`;
     return {
-      subject: subjectOfId(rt, view.id),
+      subject: subjectOfWork(rt, view.id),
       kind: view.events.join(', ') || 'cleanup',
       key: view.id,
-      message: `not finished${now}${left.length === 0 ? '' : `; still held: ${left.join(', ')}`}`,
+      message: `not finished${holdUps(rt, view.id)}`,
       sinceWallMs: view.sinceWallMs,
       attempts: view.attempts,
       lastError: view.lastError,
@@ -93,6 +87,16 @@ function retries(rt: RuntimeContext): PendingItem[] {
       blockers: [],
     };
   });
+}
+
+/** What work that failed is at now, if that takes long, and what it still holds: to be put behind a sentence. */
+export function holdUps(rt: RuntimeContext, id: string): string {
+  const left = [id, containerOwner(id), sandboxOwner(id)]
+    .flatMap((owner) => rt.ledger.entriesOf(owner))
+    .map((entry) => `${entry.kind} ${entry.key}`);
+  const step = longStep(rt, id);
+  const now = step === undefined ? '' : ` (${step.name}: ${step.waits})`;
+  return `${now}${left.length === 0 ? '' : `; still held: ${left.join(', ')}`}`;
 }
 
 function unpersisted(rt: RuntimeContext): PendingItem[] {
@@ -107,10 +111,6 @@ function unpersisted(rt: RuntimeContext): PendingItem[] {
   }));
 }
 
-function subjectOfId(rt: RuntimeContext, id: string): JournalSubject {
-  const container = rt.containers.get(id);
-  if (container !== undefined) return subjectOf(rt, container.meta);
-  const sandbox = rt.sandboxes.get(id);
-  if (sandbox !== undefined) return sandboxSubject(sandbox.meta);
-  return parseOwner(id)?.kind === 'network' ? deferredNetworkSubject(rt.ledger, id) : {};
+function subjectOfWork(rt: RuntimeContext, id: string): JournalSubject {
+  return parseOwner(id)?.kind === 'network' ? deferredNetworkSubject(rt.ledger, id) : subjectOfId(rt, id);
 }
