@@ -5,6 +5,7 @@ import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
 import type { RuntimeParts } from './assemble-runtime.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
+import { subjectOfId } from './container/subject.ts';
 import type { Groundwork } from './groundwork.ts';
 import type { Host } from './host.ts';
 import { imageLookup } from './image-parts.ts';
@@ -30,7 +31,7 @@ export interface MadeParts {
 /** The real neighbours of the runtime, where a simulation has others. */
 export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, storage: Storage): MadeParts {
   const { ledger, sandboxes, containers, images, snapshots } = storage;
-  const { pidfds, tasks, exitSources } = makeTasks(ground, host, kernel);
+  const { pidfds, tasks, exitSources } = makeTasks(ground, host, kernel, storage);
   const networks = makeNetworks(ground, ledger);
   const parts: RuntimeParts = {
     ...ground,
@@ -57,9 +58,10 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
 }
 
 function makeTasks(
-  { paths, clock, log, faults }: Groundwork,
+  { paths, clock, log, faults, journal }: Groundwork,
   { cgroups, probed, conmon, monitorCgroup, cp }: Host,
-  { hangSafe }: KernelCalls,
+  { hangSafe, remover }: KernelCalls,
+  { sandboxes, containers }: Storage,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
   const pidfds = new PidfdWatcher({ clock, log });
   const processes = linuxProcessTable(pidfds);
@@ -74,6 +76,11 @@ function makeTasks(
     cp,
     exits: paths.exits,
     paths,
+    trees: treeRemover(remover),
+    onTornRecord: (id, message) => {
+      const subject = subjectOfId({ sandboxes, containers }, id);
+      journal.record({ subject, what: 'container.record-torn', message, outcome: 'ok' });
+    },
   });
   const logLooks = new LogLooks(clock, new HostFiles(hangSafe));
   const exitSources = {

@@ -156,7 +156,7 @@ async function endTask(op: Op, { rt, ociRuntime }: CarryOutDeps, found: Found): 
   const bundleDir = found.kind === 'monitor' ? found.key : paths.container(id).bundle;
   // Its cgroup is a finding of its own; here none is named, so none is touched.
   const cgroupPath = join(rt.settings.cgroupParent, `gone-${id}`);
-  await rt.tasks.delete(op, { id, bundleDir, cgroupPath, runtime }, { force: true });
+  await rt.tasks.delete(op, { id, bundleDir, cgroupPath, runtime }, { force: true, cgroupUnknown: true });
 }
 
 /** A link of conmon's, or a folder in its place with nothing in it but the socket. */

@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
-import { deadlineExceeded, failedPrecondition } from '../../lib/errors.ts';
+import { deadlineExceeded, failedPrecondition, messageOf } from '../../lib/errors.ts';
 import { namesIn, rmdirIfThere, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import { isUninstalled, OciRuntime } from '../oci/oci-runtime.ts';
 import { BUNDLE_LEFTOVERS, bundleFiles, socketName } from './bundle-files.ts';
 import { haltMakers } from './find-makers.ts';
 import { isAlive, waitGone } from './process-end.ts';
+import { isBlockedByTornRecord, recordsIn } from './torn-record.ts';
 import type { ProcessKey } from '../../linux/procfs.ts';
 import { SIGKILL } from '../../linux/signals.ts';
 import type { TaskContext } from './task-context.ts';
@@ -29,6 +30,8 @@ export interface DeleteOptions {
   readonly force?: boolean;
   /** Nobody knows how it ended but perhaps its monitor, which is given its time to say so. */
   readonly exitUnknown?: boolean;
+  /** The cgroup that is named is not the container's own, which nobody knows: that it is empty proves nothing. */
+  readonly cgroupUnknown?: boolean;
 }
 
 /**
@@ -48,7 +51,7 @@ export async function deleteTask(
   await context.faults.reach('delete-task/makers-ended');
   await endProcesses(op, context, task, options.force === true);
   await context.faults.reach('delete-task/processes-ended');
-  await deleteFromRuntime(op, context, task);
+  await deleteFromRuntime(op, context, task, options);
   await context.faults.reach('delete-task/deleted');
   if (monitor !== undefined) await endMonitor(op, context, task, monitor, options.exitUnknown === true);
   await context.faults.reach('delete-task/monitor-ended');
@@ -82,21 +85,49 @@ async function initOfPidFile(context: TaskContext, task: TaskRemains): Promise<P
   return view !== undefined && members.includes(pid) ? view : undefined;
 }
 
-async function deleteFromRuntime(op: Op, context: TaskContext, task: TaskRemains): Promise<void> {
+async function deleteFromRuntime(
+  op: Op,
+  context: TaskContext,
+  task: TaskRemains,
+  options: DeleteOptions,
+): Promise<void> {
   const runtime = new OciRuntime(task.runtime);
+  const stateDir = join(task.runtime.root, task.id);
   try {
     const deleting = runtime.delete(op, task.id, { force: true });
     context.faults.pass('delete-task/deleting');
     await deleting;
   } catch (error) {
+    if (op.signal.aborted) throw error;
     // FAILURES.md row 31. Its processes have ended and its cgroup is removed next; what else it keeps is its state folder.
-    if (!isUninstalled(error)) throw error;
-    op.log.warn({ containerId: task.id, runtime: runtime.path }, 'its OCI runtime is gone: taken away by hand');
+    if (isUninstalled(error)) {
+      op.log.warn({ containerId: task.id, runtime: runtime.path }, 'its OCI runtime is gone: taken away by hand');
+    } else {
+      if (!(await isInTheWay(context, task, stateDir, options))) throw error;
+      await context.trees.remove(op, task.runtime.root, stateDir);
+      const message = `${messageOf(error)}: its record of the container cannot be read, and no process of it is left, so ${stateDir} was taken away without it`;
+      op.log.warn({ containerId: task.id }, message);
+      context.onTornRecord?.(task.id, message);
+    }
   }
-  // A torn state file makes the runtime deny the container and keep its folder, which blocks the id for ever.
-  const stateDir = join(task.runtime.root, task.id);
+  // Some runtimes deny a container whose record is torn and keep its folder, which blocks the id for ever.
   for (const entry of await namesIn(stateDir)) await unlinkIfThere(join(stateDir, entry));
   await rmdirIfThere(stateDir);
+}
+
+/** Whether a torn record is all that keeps the OCI runtime from deleting. Its processes have been ended before, and are looked for once more. */
+async function isInTheWay(
+  context: TaskContext,
+  task: TaskRemains,
+  stateDir: string,
+  { cgroupUnknown = false }: DeleteOptions,
+): Promise<boolean> {
+  const init = identity(task.pid, task.startTimeTicks);
+  return isBlockedByTornRecord({
+    records: await recordsIn(stateDir),
+    initAlive: init !== undefined && (await isAlive(context.processes, init)),
+    processes: cgroupUnknown ? undefined : (await context.cgroups.procs(task.cgroupPath, true)).length,
+  });
 }
 
 async function endMonitor(

@@ -1,3 +1,4 @@
+import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
@@ -21,7 +22,16 @@ export interface TaskServiceDeps {
   readonly exits: ExitFolders;
   /** `state` is no longer than {@link longestStateDir}: the attach sockets' paths must fit an address. */
   readonly paths: Pick<RuntimePaths, 'state' | 'sockets' | 'execs'>;
+  readonly trees: TaskTrees;
+  /** An OCI runtime could not delete a container, as its record is torn: its folder of that id was taken away without it. */
+  readonly onTornRecord?: (id: string, message: string) => void;
   readonly faults?: FaultPoints;
+}
+
+/** What this room needs of the only code that deletes trees. */
+export interface TaskTrees {
+  /** Removes `path` and all below, which lies below `root`. Throws, naming what is in the way, unless all is gone. */
+  remove(op: Op, root: string, path: string): Promise<void>;
 }
 
 export interface TaskContext extends TaskServiceDeps {

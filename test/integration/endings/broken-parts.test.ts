@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { ContainerState, type ContainerStatus, type PodSandboxConfig } from '../../../src/cri/gen/api.ts';
@@ -190,6 +190,12 @@ test(
       await f.stop(stopped, 0);
       for (const id of [removed, ...more]) await remove(id);
       for (const start of starts) await assert.rejects(start);
+      const { entries } = await f.runtime.inspector.explain(op, { subject: { containerId: removed } });
+      const told = entries.filter(({ what }) => what === 'container.start');
+      assert.deepEqual(
+        told.map(({ message, outcome }) => ({ message, outcome })),
+        [{ message: 'start broken off: RemoveContainer was called', outcome: 'failed' }],
+      );
       const status = await f.status(stopped);
       assert.ok(exited(status), 'and it does not start later');
       assert.notEqual(status.exitCode, 0);
@@ -217,12 +223,68 @@ test(
       'the failure in what is pending',
     );
     await assert.rejects(remove(id), /told to fail at delete/);
+    const { findings } = await f.runtime.inspector.doctor(op, { fix: false });
+    const stuck = findings.find(({ kind, key }) => kind === 'container' && key === id);
+    assert.equal(stuck?.problem, 'blocked');
+    assert.match(
+      stuck.message,
+      /undeletable of pod default\/parts: .* not finished after \d+ attempts?.*told to fail at delete/,
+    );
     await oci.work('delete', id);
     await eventually(
       () => isListed(id),
       (listed) => !listed,
       'the removal that was asked for',
     );
+  },
+);
+
+/** What the OCI runtime wrote down of it: crun in `status`, runc in `state.json`. */
+async function recordOf(id: string): Promise<string> {
+  for (const name of await readdir(f.root.state)) {
+    for (const file of ['status', 'state.json']) {
+      const path = join(f.root.state, name, id, file);
+      if (
+        name.startsWith('oci-') &&
+        (await access(path).then(
+          () => true,
+          () => false,
+        ))
+      )
+        return path;
+    }
+  }
+  throw new Error(`the OCI runtime has no record of ${id}`);
+}
+
+test(
+  "OCI runtime's record is torn: the exit is true, the container goes, and the journal says what was taken away",
+  { skip },
+  async () => {
+    const torn = ['', '\0\0\0\0', '{garbage', '{"pid":'];
+    const ids = await Promise.all(torn.map((_, index) => run(`torn-record-${String(index)}`, 'sleep', '600')));
+    for (const [index, id] of ids.entries()) {
+      const record = await recordOf(id);
+      await writeFile(record, torn[index] ?? '');
+      // Whatever it calls that: what the record is like counts, not the words.
+      await oci.fail('delete', 'told to fail at delete', id);
+      await f.stop(id, 0);
+      assert.equal((await f.status(id)).exitCode, 137);
+      await remove(id);
+      assert.equal(await isListed(id), false);
+      await assert.rejects(access(dirname(record)), { code: 'ENOENT' });
+      const { entries } = await f.runtime.inspector.explain(op, { subject: { containerId: id } });
+      const told = entries.filter(({ what }) => what === 'container.record-torn');
+      assert.equal(told.length, 1);
+      assert.match(told[0]?.message ?? '', /told to fail at delete.*cannot be read.*taken away/);
+      await oci.work('delete', id);
+    }
+    // As runc and crun themselves take it, whether they fail or know no such container.
+    const own = await run('torn-for-itself', 'sleep', '600');
+    await writeFile(await recordOf(own), '{garbage');
+    await f.stop(own, 0);
+    await remove(own);
+    assert.equal(await isListed(own), false);
   },
 );
 

@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
+import { SafeRemove } from '../../../src/linux/safe-remove.ts';
+import { treeRemover } from '../../../src/runtime/linux-parts.ts';
 import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
 import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { linuxProcessTable } from '../../../src/runtime/task/process-table.ts';
@@ -27,6 +29,7 @@ const service = new TaskService({
   cp: '/bin/cp',
   exits: { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') },
   paths: new RuntimePaths(dir, dir),
+  trees: treeRemover(new SafeRemove({ clock: systemClock })),
 });
 const task = await service.create(op, request);
 await service.start(op, task);

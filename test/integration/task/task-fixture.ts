@@ -8,6 +8,8 @@ import { systemClock } from '../../../src/lib/clock.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
+import { SafeRemove } from '../../../src/linux/safe-remove.ts';
+import { treeRemover } from '../../../src/runtime/linux-parts.ts';
 import { buildContainerSpec } from '../../../src/runtime/oci/build-container-spec.ts';
 import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/container-spec-input.ts';
 import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
@@ -50,6 +52,7 @@ export class TaskFixture implements AsyncDisposable {
   readonly killed = new Set<string>();
   readonly exitFolders: ExitFolders;
   readonly #pidfds = new PidfdWatcher();
+  readonly #remover = new SafeRemove({ clock: systemClock });
   // The clock's timers keep no process alive.
   readonly #keepAlive = setInterval(() => undefined, 1_000);
   readonly host: HostFacts;
@@ -102,6 +105,7 @@ export class TaskFixture implements AsyncDisposable {
       cp: '/bin/cp',
       exits: this.exitFolders,
       paths: new RuntimePaths(this.dir, this.dir),
+      trees: treeRemover(this.#remover),
     });
   }
 
@@ -201,6 +205,7 @@ export class TaskFixture implements AsyncDisposable {
     for (const task of this.tasks) await this.service.delete(op, task, { force: true });
     await this.watcher.close();
     this.#pidfds.close();
+    this.#remover.close();
     try {
       await this.#leakCheck();
     } finally {
