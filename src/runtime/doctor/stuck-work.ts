@@ -4,6 +4,9 @@ import { subjectOfId } from '../container/subject.ts';
 import type { RuntimeContext } from '../context.ts';
 import { holdUps } from '../inspector/pending-items.ts';
 
+/** What failed once has met something that passes, as a rule: it is tried again a second later. */
+const GOES_ON_FAILING = 2;
+
 /** Work on a container or a sandbox that failed and is tried again. */
 export interface StuckWork extends Pick<RetryView, 'id' | 'events' | 'attempts' | 'lastError'> {
   readonly of: 'container' | 'sandbox';
@@ -32,11 +35,9 @@ function stuckWork(rt: RuntimeContext): StuckWork[] {
 /** Nothing of it is left over, since its owner is there; but a cleanup that goes on failing keeps what it holds. Pure. */
 export function stuckFindings(work: readonly StuckWork[]): Diagnosis[] {
   return work.flatMap(({ of, id, name, events, attempts, lastError, holdUps: more }): Diagnosis[] => {
-    // What had failed is done, and what came meanwhile has its first turn.
-    if (attempts === 0) return [];
+    if (attempts < GOES_ON_FAILING) return [];
     const what = events.join(', ') || 'cleanup';
-    const tries = attempts === 1 ? '1 attempt' : `${String(attempts)} attempts`;
-    const message = `${name}: ${what} not finished after ${tries}, and is tried again by itself: ${lastError}${more}`;
+    const message = `${name}: ${what} not finished after ${String(attempts)} attempts, and is tried again by itself: ${lastError}${more}`;
     return [{ finding: { problem: 'blocked', kind: of, key: id, message } }];
   });
 }
