@@ -223,12 +223,18 @@ test(
       'the failure in what is pending',
     );
     await assert.rejects(remove(id), /told to fail at delete/);
-    const { findings } = await f.runtime.inspector.doctor(op, { fix: false });
-    const stuck = findings.find(({ kind, key }) => kind === 'container' && key === id);
+    const stuck = await eventually(
+      async () =>
+        (await f.runtime.inspector.doctor(op, { fix: false })).findings.find(
+          ({ kind, key }) => kind === 'container' && key === id,
+        ),
+      (finding) => finding !== undefined,
+      'the doctor names what goes on failing',
+    );
     assert.equal(stuck?.problem, 'blocked');
     assert.match(
       stuck.message,
-      /undeletable of pod default\/parts: .* not finished after \d+ attempts?.*told to fail at delete/,
+      /undeletable of pod default\/parts: .* not finished after \d+ attempts, .*told to fail at delete/,
     );
     await oci.work('delete', id);
     await eventually(
