@@ -30,7 +30,13 @@ export async function lookAtRuntime(daemon: Gantryd, record: Record, { seen, vio
   );
   let lost = 0;
   for (const { id, state } of containers) {
-    const { status } = await runtime.containerStatus(op, { containerId: id, verbose: false });
+    // A removal that was under way is carried out meanwhile.
+    const { status } = await runtime
+      .containerStatus(op, { containerId: id, verbose: false })
+      .catch((error: unknown) => {
+        if (!isKind(error, 'NotFound')) throw error;
+        return { status: undefined };
+      });
     if (status === undefined || state === ContainerState.CONTAINER_CREATED) continue;
     const name = `container ${status.metadata?.name ?? '?'} (${id.slice(0, 12)})`;
     if (state === ContainerState.CONTAINER_RUNNING) wrong(`${name} is RUNNING after a boot`);
