@@ -42,6 +42,19 @@ async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Pr
   }
 }
 
+/** A runtime that notes what it is asked, does what `before` says, and hands on to a real one. */
+async function recordingRuntime(
+  dir: string,
+  realPath: string,
+  before = '',
+): Promise<{ path: string; calls: () => Promise<string[]> }> {
+  const path = join(dir, 'fake-runtime');
+  const log = join(dir, 'fake-calls');
+  await writeFile(path, `#!/bin/sh\necho "$@" >> ${log}\n${before}\nexec ${realPath} "$@"\n`);
+  await chmod(path, 0o755);
+  return { path, calls: async () => (await readFile(log, 'utf8')).trimEnd().split('\n') };
+}
+
 await test('auto finds one that runs a container, and says why it passed over another', needsRoot, () =>
   withDeps(async (deps) => {
     const { runtime, version, refused } = await probeOciRuntime(op, 'auto', deps);
@@ -58,12 +71,9 @@ await test(
   () =>
     withDeps(async (deps, dir) => {
       const { runtime } = await probeOciRuntime(op, 'auto', deps);
-      const path = join(dir, 'fake-runtime');
-      const calls = join(dir, 'fake-calls');
-      await writeFile(path, `#!/bin/sh\necho "$@" >> ${calls}\nexec ${runtime.path} "$@"\n`);
-      await chmod(path, 0o755);
+      const { path, calls } = await recordingRuntime(dir, runtime.path);
       assert.match((await probeOciRuntime(op, path, deps)).version, new RegExp(runtime.name));
-      const said = (await readFile(calls, 'utf8')).trimEnd().split('\n');
+      const said = await calls();
       assert.ok(said.some((call) => call.endsWith('--version')));
       for (const call of said) assert.ok(call.startsWith(`--root ${dir}/oci-`), call);
     }),
@@ -99,12 +109,9 @@ await test(
   () =>
     withDeps(async (deps, dir) => {
       const { runtime } = await probeOciRuntime(op, 'auto', deps);
-      const path = join(dir, 'fake-runtime');
-      const calls = join(dir, 'fake-calls');
       const hang = 'case "$*" in *" delete "*) sleep 1000 ;; esac';
-      await writeFile(path, `#!/bin/sh\necho "$@" >> ${calls}\n${hang}\nexec ${runtime.path} "$@"\n`);
-      await chmod(path, 0o755);
-      const deletes = async (): Promise<number> => (await readFile(calls, 'utf8')).match(/ delete /g)?.length ?? 0;
+      const { path, calls } = await recordingRuntime(dir, runtime.path, hang);
+      const deletes = async (): Promise<number> => (await calls()).filter((call) => call.includes(' delete ')).length;
       await probeOciRuntime(op, path, deps);
       assert.equal(await deletes(), 0, 'what has ended well is gone');
       await mkdir(join(dir, 'probe-fake-runtime', 'rootfs', 'usr'), { recursive: true });
