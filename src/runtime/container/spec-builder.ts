@@ -16,7 +16,8 @@ import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { notGiven } from './confinement.ts';
-import { seccompChoiceOf, specInputOf, type SeccompChoice, type SpecFacts } from './spec-input.ts';
+import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
+import { specInputOf, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
 
 export interface SpecBuilderDeps {
@@ -55,7 +56,7 @@ export class SpecBuilder {
    */
   async check(meta: ContainerMeta, sandbox: SandboxMeta): Promise<readonly string[]> {
     checkUser(userRequestOf(meta));
-    await this.#seccomp(seccompChoiceOf(meta.config), []);
+    await this.#seccomp(seccompChoiceOf(meta.config.linux?.securityContext), []);
     buildContainerSpec(
       specInputOf(meta, sandbox, {
         host: this.#deps.host,
@@ -92,7 +93,10 @@ export class SpecBuilder {
     };
     const input = specInputOf(meta, sandbox.meta, world);
     const unconfined = buildContainerSpec(input);
-    const seccomp = await this.#seccomp(seccompChoiceOf(config), unconfined.process.capabilities?.bounding ?? []);
+    const seccomp = await this.#seccomp(
+      seccompChoiceOf(config.linux?.securityContext),
+      unconfined.process.capabilities?.bounding ?? [],
+    );
     const oci = seccomp === undefined ? unconfined : buildContainerSpec({ ...input, seccomp });
     const request: CreateTaskRequest = {
       id: meta.id,

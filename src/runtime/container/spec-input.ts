@@ -1,8 +1,6 @@
 import {
   MountPropagation,
   NamespaceMode,
-  SecurityProfile_ProfileType,
-  type ContainerConfig,
   type LinuxContainerResources,
   type LinuxContainerSecurityContext,
   type Mount,
@@ -166,24 +164,4 @@ function resourcesInput(resources: LinuxContainerResources | undefined): Resourc
     unified: resources.unified,
     oomScoreAdj: Number(resources.oomScoreAdj),
   };
-}
-
-export type SeccompChoice =
-  { readonly kind: 'default' } | { readonly kind: 'unconfined' } | { readonly kind: 'file'; readonly path: string };
-
-/** Which seccomp profile is asked for. Nothing said: the default one. Privileged: none. */
-export function seccompChoiceOf(config: ContainerConfig): SeccompChoice {
-  const security = config.linux?.securityContext;
-  if (security?.privileged === true) return { kind: 'unconfined' };
-  const profile = security?.seccomp;
-  if (profile === undefined) return { kind: 'default' };
-  switch (profile.profileType) {
-    case SecurityProfile_ProfileType.RuntimeDefault:
-      return { kind: 'default' };
-    case SecurityProfile_ProfileType.Unconfined:
-      return { kind: 'unconfined' };
-    case SecurityProfile_ProfileType.Localhost:
-      if (profile.localhostRef === '') throw invalidArgument('a seccomp profile of type Localhost needs localhost_ref');
-      return { kind: 'file', path: profile.localhostRef };
-  }
 }
