@@ -1,12 +1,21 @@
 import type { Command } from 'commander';
 import type { CommandWords } from './commands/completion.ts';
 import { parseFormat } from './output/format.ts';
+import { addApply } from './words/apply.ts';
+import { addDelete } from './words/delete.ts';
+import { addDescribe } from './words/describe.ts';
+import { addEvents } from './words/events.ts';
+import { addExec } from './words/exec.ts';
+import { addExplain } from './words/explain.ts';
+import { addGet } from './words/get.ts';
+import { addLogs } from './words/logs.ts';
+import { addStop } from './words/stop.ts';
 import { addImageCommands } from './words/image-commands.ts';
-import { addObjectCommands } from './words/object-commands.ts';
 import { takeOnEitherSide } from './words/either-side.ts';
-import { addPodCommands } from './words/pod-commands.ts';
 import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
 import { WordedCommand } from './words/worded-command.ts';
+
+const IN_ORDER_OF_HELP = [addApply, addGet, addDescribe, addDelete, addEvents, addLogs, addExec, addStop, addExplain];
 
 /**
  * The command line: names, options and help. The commands themselves are loaded when they run, so that
@@ -23,8 +32,7 @@ export function createProgram(host: ProgramHost): Command {
     command().then((code) => {
       host.finished(code);
     });
-  addObjectCommands(program, host, run);
-  addPodCommands(program, host, run);
+  for (const add of IN_ORDER_OF_HELP) add(program, host, run);
   addImageCommands(program.command('image').description('images on this machine'), host, run);
 
   program
