@@ -9,7 +9,7 @@
 import { chmod, copyFile, lutimes, mkdir, readdir, realpath, stat, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { failedPrecondition, messageOf } from '../src/lib/errors.ts';
-import { execFile } from '../src/lib/exec.ts';
+import { execFile } from '../src/linux/exec.ts';
 import { silentLog } from '../src/lib/log.ts';
 
 const WHERE_BUSYBOX_IS = ['/usr/bin/busybox', '/bin/busybox'];

@@ -115,6 +115,24 @@ export const libc = {
     'int epoll_wait(int epoll, _Out_ uint8_t *events, int max, int timeoutMs)',
   ),
   eventfd: c<[number, number]>('int eventfd(unsigned int initial, int flags)'),
+  waitpid: c<[number, Uint8Array, number]>('int waitpid(int pid, _Out_ uint8_t *status, int options)'),
+  posixSpawnp: c<[Uint8Array, string, Bytes, Bytes, readonly Text[], readonly Text[]]>(
+    'int posix_spawnp(_Out_ uint8_t *pid, const char *file, const void *actions, const void *attributes, const char **argv, const char **environment)',
+  ),
+  posixSpawnattrInit: c<[Bytes]>('int posix_spawnattr_init(void *attributes)'),
+  posixSpawnattrSetflags: c<[Bytes, number]>('int posix_spawnattr_setflags(void *attributes, short flags)'),
+  posixSpawnattrSetsigdefault: c<[Bytes, Bytes]>(
+    'int posix_spawnattr_setsigdefault(void *attributes, const void *signals)',
+  ),
+  posixSpawnattrSetsigmask: c<[Bytes, Bytes]>('int posix_spawnattr_setsigmask(void *attributes, const void *signals)'),
+  fileActionsInit: c<[Bytes]>('int posix_spawn_file_actions_init(void *actions)'),
+  fileActionsDestroy: c<[Bytes]>('int posix_spawn_file_actions_destroy(void *actions)'),
+  fileActionsAddchdir: c<[Bytes, string]>('int posix_spawn_file_actions_addchdir_np(void *actions, const char *path)'),
+  fileActionsAddopen: c<[Bytes, number, string, number, number]>(
+    'int posix_spawn_file_actions_addopen(void *actions, int fd, const char *path, int flags, unsigned int mode)',
+  ),
+  fileActionsAdddup2: c<[Bytes, number, number]>('int posix_spawn_file_actions_adddup2(void *actions, int fd, int as)'),
+  fileActionsAddclosefrom: c<[Bytes, number]>('int posix_spawn_file_actions_addclosefrom_np(void *actions, int first)'),
 } as const;
 
 interface Answer {

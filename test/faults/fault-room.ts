@@ -4,7 +4,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeBusyboxRootfs } from '../../scripts/busybox-rootfs.ts';
 import { messageOf } from '../../src/lib/errors.ts';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { IMAGE, op, openRuntime } from '../integration/runtime/runtime-fixture.ts';
 import type { Image } from '../support/images.ts';
 import { LeakCheck } from '../support/leak-check.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { op } from '../integration/runtime/runtime-fixture.ts';
 import { FaultRoom } from './fault-room.ts';
 import type { FaultLife } from './lives.ts';

@@ -8,7 +8,7 @@ import { delimiter, join } from 'node:path';
 import { connectCri, type CriConnection } from '../../src/cri/client.ts';
 import { ContainerConfig, ImageSpec, NamespaceMode, PodSandboxConfig, Protocol } from '../../src/cri/gen/api.ts';
 import { systemClock } from '../../src/lib/clock.ts';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { Cgroups, detectCgroups } from '../../src/linux/cgroups.ts';
 import { busyboxRootfs } from './busybox.ts';
 import { eventually, op } from './gantryd.ts';

@@ -1,7 +1,7 @@
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { CLAIMS_FOLDER } from '../../src/gantryd/claims.ts';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { detectCgroups } from '../../src/linux/cgroups.ts';
 import { isBelow, readMountinfo } from '../../src/linux/mountinfo.ts';

@@ -4,7 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 
 const LAUNCH = new URL('../../bin/launch', import.meta.url).pathname;

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLAIMS_FOLDER } from '../../src/gantryd/claims.ts';
-import { execFile } from '../../src/lib/exec.ts';
+import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { mountsBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
 import { isAlive } from '../../src/linux/procfs.ts';

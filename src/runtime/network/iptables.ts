@@ -1,6 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import { GantryError, isKind } from '../../lib/errors.ts';
-import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { execFile, type ExecResult } from '../../linux/exec.ts';
 import { PATH_WITH_SBIN } from './plugin-runner.ts';
 
 export interface IptablesRule {

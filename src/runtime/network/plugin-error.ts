@@ -1,5 +1,5 @@
 import { GantryError, type ErrorKind } from '../../lib/errors.ts';
-import type { ExecResult } from '../../lib/exec.ts';
+import type { ExecResult } from '../../linux/exec.ts';
 import { isObject } from './network-config.ts';
 
 /** What a plug-in says when it fails (CNI specification, section 5). */

@@ -1,6 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import { GantryError } from '../../lib/errors.ts';
-import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { execFile, type ExecResult } from '../../linux/exec.ts';
 import { findProgram, PROGRAM_FOLDERS } from '../../lib/find-program.ts';
 import { waitingFor } from '../../lib/waits.ts';
 

@@ -1,6 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import { alreadyExists, isKind } from '../../lib/errors.ts';
-import { execFile } from '../../lib/exec.ts';
+import { execFile } from '../../linux/exec.ts';
 import { collides, nameOfPort, type Listener, type PortMapping } from './host-ports.ts';
 import type { Iptables, IptablesRule } from './iptables.ts';
 import { isObject } from './network-config.ts';

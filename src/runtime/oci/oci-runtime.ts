@@ -1,5 +1,5 @@
 import type { Op } from '../../lib/abort.ts';
-import { execFile, type ExecResult } from '../../lib/exec.ts';
+import { execFile, type ExecResult } from '../../linux/exec.ts';
 import { GantryError, isKind } from '../../lib/errors.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import type { OciState } from './spec.ts';

@@ -4,7 +4,7 @@ import { basename, isAbsolute } from 'node:path';
 import { detached, withDeadline, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, messageOf } from '../../lib/errors.ts';
-import { execFile } from '../../lib/exec.ts';
+import { execFile } from '../../linux/exec.ts';
 import { findProgram } from '../../lib/find-program.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import type { RuntimePaths } from '../store/paths.ts';

@@ -1,8 +1,9 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Op } from '../../lib/abort.ts';
 import { raceSignal } from '../../lib/abort.ts';
-import { GantryError, errnoOf, messageOf } from '../../lib/errors.ts';
+import { GantryError, isKind, messageOf } from '../../lib/errors.ts';
+import { inputPipe, outputPipe, type InputPipe, type OutputPipe } from '../../linux/pipe.ts';
+import { spawnProcess, type Child, type ChildExit } from '../../linux/spawn.ts';
 
 /** One line of conmon's sync pipe (API version 1): a pid or an exit code, or -1 with a message. */
 export interface SyncMessage {
@@ -12,7 +13,7 @@ export interface SyncMessage {
 
 export interface ConmonProcess {
   readonly pid: number;
-  readonly child: ChildProcess;
+  readonly child: Child;
   /** The next message; undefined when conmon closed the pipe without one. */
   nextMessage(op: Op): Promise<SyncMessage | undefined>;
   /** Opens the start gate: until then conmon has forked nothing. */
@@ -41,67 +42,113 @@ const STDERR_KEPT = 8192;
 
 /** Starts conmon with its start gate still shut. */
 export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess> {
-  const child = spawn(options.path, options.args, {
-    cwd: options.cwd,
-    stdio: ['ignore', options.output?.stdout ?? 'ignore', options.output?.stderr ?? 'pipe', 'pipe', 'pipe'],
-    env: {
-      PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-      _OCI_SYNCPIPE: String(SYNC_FD),
-      _OCI_STARTPIPE: String(START_FD),
-    },
-    // A group of its own: Ctrl-C at a terminal must not reach a monitor.
-    detached: true,
-  });
-  const exited = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
-    child.once('error', () => resolve());
-  });
-  await new Promise<void>((resolve, reject) => {
-    child.once('spawn', resolve);
-    child.once('error', (error) => {
-      reject(
-        errnoOf(error) === 'ENOENT'
-          ? new GantryError('FailedPrecondition', `${options.path}: no such program, or no folder ${options.cwd}`)
-          : new GantryError('Internal', `${options.path}: cannot be started: ${messageOf(error)}`, { cause: error }),
-      );
-    });
-  });
-  const sync = child.stdio[SYNC_FD] as Readable;
-  const start = child.stdio[START_FD] as Writable;
-  // conmon may end before it reads.
-  start.on('error', () => undefined);
-  const messages = new MessageReader(sync);
+  using pipes = new ConmonPipes(options.output === undefined);
+  const child = await start(options, pipes);
+  const { sync, start: gate, stderr: errors } = pipes.handedOver();
+  const messages = new MessageReader(sync.reader);
   let stderr = '';
   const allSaid = new Promise<void>((resolve) => {
-    if (child.stderr === null) resolve();
-    else child.stderr.once('close', () => resolve());
+    if (errors === undefined) resolve();
+    else errors.reader.once('close', () => resolve());
   });
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+  errors?.reader.setEncoding('utf8').on('data', (text: string) => {
     if (stderr.length < STDERR_KEPT) stderr += text;
   });
   return {
-    pid: child.pid ?? 0,
+    pid: child.pid,
     child,
-    exited,
+    exited: child.exited.then(() => undefined),
     nextMessage: (op) => raceSignal(messages.next(), op.signal),
-    release: () => start.end('\0'),
+    release: () => gate.writer.end('\0'),
     stderr: () => stderr.trim(),
     failure: async (op) => {
-      await raceSignal(Promise.all([exited, allSaid]), op.signal);
-      return failureWords(child, stderr);
+      const [exit] = await raceSignal(Promise.all([child.exited, allSaid]), op.signal);
+      return failureWords(exit, stderr);
     },
     letGo: () => {
-      sync.destroy();
-      start.destroy();
-      child.stderr?.destroy();
+      sync.reader.destroy();
+      gate.writer.destroy();
+      errors?.reader.destroy();
       child.unref();
     },
   };
 }
 
-function failureWords({ exitCode, signalCode }: ChildProcess, stderr: string): string | undefined {
-  if (exitCode === 0) return undefined;
-  const how = signalCode === null ? `ended with code ${String(exitCode ?? 'unknown')}` : `was ended by ${signalCode}`;
+async function start(options: ConmonOptions, { sync, start, stderr }: ConmonPipes): Promise<Child> {
+  try {
+    return await spawnProcess({
+      file: options.path,
+      args: options.args,
+      cwd: options.cwd,
+      fds: [
+        null,
+        options.output?.stdout ?? null,
+        options.output?.stderr ?? stderr?.writeFd ?? null,
+        sync.writeFd,
+        start.readFd,
+      ],
+      env: {
+        PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+        _OCI_SYNCPIPE: String(SYNC_FD),
+        _OCI_STARTPIPE: String(START_FD),
+      },
+    });
+  } catch (error) {
+    throw isKind(error, 'NotFound')
+      ? new GantryError('FailedPrecondition', `${options.path}: no such program, or no folder ${options.cwd}`)
+      : new GantryError('Internal', `${options.path}: cannot be started: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Ours of a monitor's descriptors; those of a monitor that is not started are closed again. */
+class ConmonPipes implements Disposable {
+  readonly sync: OutputPipe;
+  readonly start: InputPipe;
+  readonly stderr: OutputPipe | undefined;
+  readonly #undo = new DisposableStack();
+
+  constructor(withStderr: boolean) {
+    try {
+      this.sync = this.#output();
+      if (withStderr) this.stderr = this.#output();
+      const start = inputPipe();
+      this.#undo.defer(() => {
+        start.closeReader();
+        start.writer.destroy();
+      });
+      this.start = start;
+    } catch (error) {
+      this.#undo.dispose();
+      throw error;
+    }
+  }
+
+  /** The monitor has its ends: whoever takes ours closes them. */
+  handedOver(): this {
+    this.sync.closeWriter();
+    this.stderr?.closeWriter();
+    this.start.closeReader();
+    this.#undo.move();
+    return this;
+  }
+
+  #output(): OutputPipe {
+    const pipe = outputPipe();
+    this.#undo.defer(() => {
+      pipe.closeWriter();
+      pipe.reader.destroy();
+    });
+    return pipe;
+  }
+
+  [Symbol.dispose](): void {
+    this.#undo.dispose();
+  }
+}
+
+function failureWords({ code, signal }: ChildExit, stderr: string): string | undefined {
+  if (code === 0) return undefined;
+  const how = signal === null ? `ended with code ${String(code)}` : `was ended by ${signal}`;
   const said = stderr.replaceAll(/^\[conmon:\w\]: */gm, '').trim();
   return said === '' ? how : `${how}: ${said.replaceAll('\n', '; ')}`;
 }

@@ -151,7 +151,7 @@ async function kill(op: Op, context: TaskContext, task: Task, place: ExecPlace, 
       await context.cgroups.killAll(fresh, place.cgroup);
       await settled(context, monitor.exited, KILLED_MS);
       // The runtime, its child, dies with it.
-      if (monitor.child.exitCode === null && monitor.child.signalCode === null) monitor.child.kill('SIGKILL');
+      monitor.child.kill('SIGKILL');
       await raceSignal(monitor.exited, fresh.signal);
       await context.cgroups.killAll(fresh, place.cgroup);
     });

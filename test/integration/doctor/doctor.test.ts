@@ -7,7 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { PodSandboxConfig } from '../../../src/cri/gen/api.ts';
 import type { DoctorReport, Finding } from '../../../src/lib/doctor.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { newSandboxId } from '../../../src/lib/ids.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';

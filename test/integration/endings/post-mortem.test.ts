@@ -3,7 +3,7 @@ import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ContainerState, type ContainerStatus } from '../../../src/cri/gen/api.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { isAlive } from '../../../src/linux/procfs.ts';
 import { eventually, Gantryd, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';

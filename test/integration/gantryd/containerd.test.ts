@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { PodSandboxState } from '../../../src/cri/gen/api.ts';
 import type { DoctorReport } from '../../../src/lib/doctor.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { Iptables } from '../../../src/runtime/network/iptables.ts';
 import { portmapChainsExist, removePortmapChains } from '../../../src/runtime/network/portmap-chains.ts';
 import { FaultDaemon } from '../../faults/fault-daemon.ts';

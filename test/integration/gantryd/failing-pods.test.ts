@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import type { ContainerStatus, Pod } from '../../../src/kube/objects.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { eventually, Gantryd, op, podOf } from '../../support/gantryd.ts';
 import { busyboxRootfs } from '../../support/busybox.ts';
 import {

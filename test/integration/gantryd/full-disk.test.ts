@@ -3,7 +3,7 @@ import { access, mkdir, statfs, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ImageSpec, type RunPodSandboxRequest, type RuntimeCondition } from '../../../src/cri/gen/api.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { eventually, Gantryd, isReady, op, podOf, SLEEP } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';

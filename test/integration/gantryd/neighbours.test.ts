@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { eventually, Gantryd, isReady, op, podOf } from '../../support/gantryd.ts';
 import { look, type Findings } from '../../support/leak-probes.ts';
 import { LeakCheck } from '../../support/leak-check.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { Gantryd, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { TempRoot } from '../../support/temp-root.ts';

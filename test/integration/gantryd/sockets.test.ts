@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ImageStatusRequest } from '../../../src/cri/gen/api.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';

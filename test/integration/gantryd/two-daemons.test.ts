@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { after, before, describe, test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { Gantryd, podOf } from '../../support/gantryd.ts';
 import { look } from '../../support/leak-probes.ts';

@@ -19,7 +19,7 @@ import type { RuntimeService } from '../../../src/cri/services.ts';
 import type { Op } from '../../../src/lib/abort.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { canceled, isKind } from '../../../src/lib/errors.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { processIdentity } from '../../../src/linux/procfs.ts';
 import { FakeRecords } from '../../../src/runtime/events/fake-records.ts';

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { NamespaceMode } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { errnoOf } from '../../../src/lib/errors.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { newSandboxId } from '../../../src/lib/ids.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';

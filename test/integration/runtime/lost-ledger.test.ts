@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { ContainerState, NamespaceMode, Protocol, PortMapping } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { mountsBelow, readMountinfo } from '../../../src/linux/mountinfo.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { WrappedOciRuntime } from '../../support/wrapped-oci-runtime.ts';

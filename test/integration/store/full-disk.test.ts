@@ -5,7 +5,7 @@ import { mkdtemp, open, rmdir, stat, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { errnoOf, isKind } from '../../../src/lib/errors.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { StoreThread, type Database } from '../../../src/lib/store/store-thread.ts';

@@ -4,7 +4,7 @@ import { access, mkdir, mkdtemp, readdir, readFile, rmdir, unlink, writeFile } f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { detectCgroups } from '../../../src/linux/cgroups.ts';
 import { LeakCheck } from '../../support/leak-check.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { needsRoot, op, TaskFixture, until } from './task-fixture.ts';
 
 async function run(program: string, ...args: readonly string[]): Promise<void> {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { canceled, isKind } from '../../../src/lib/errors.ts';
-import { execFile } from '../../../src/lib/exec.ts';
+import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { Waits } from '../../../src/lib/waits.ts';
 import type { ResourcesInput } from '../../../src/runtime/oci/container-spec-input.ts';

@@ -1,5 +1,5 @@
 import type { Op } from '../../../lib/abort.ts';
-import { execFile } from '../../../lib/exec.ts';
+import { execFile } from '../../../linux/exec.ts';
 import { invalidArgument, unavailable } from '../../../lib/errors.ts';
 import { credentialsFrom, type Credentials } from './credentials.ts';
 

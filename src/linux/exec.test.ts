@@ -3,12 +3,12 @@ import { mkdtemp, readFile, rmdir, unlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Op } from './abort.ts';
-import { withDeadline } from './abort.ts';
-import { systemClock } from './clock.ts';
-import { isKind } from './errors.ts';
+import type { Op } from '../lib/abort.ts';
+import { withDeadline } from '../lib/abort.ts';
+import { systemClock } from '../lib/clock.ts';
+import { isKind } from '../lib/errors.ts';
 import { execFile } from './exec.ts';
-import { silentLog } from './log.ts';
+import { silentLog } from '../lib/log.ts';
 
 const op: Op = { signal: new AbortController().signal, log: silentLog };
 
