@@ -1,8 +1,9 @@
-import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { childSignal } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { canceled } from '../../lib/errors.ts';
 import type { Log } from '../../lib/log.ts';
+import { http } from '../../lib/node-http.ts';
 import type { GantryExtensions, PodSubresources } from '../gantry-extensions.ts';
 import { isResource, RESOURCES } from '../resources.ts';
 import { apiError } from '../status-error.ts';
@@ -37,7 +38,7 @@ export interface ApiServer {
 /** Serves the Kubernetes REST paths and Gantry's own. */
 export async function serveApi(config: ApiServerConfig): Promise<ApiServer> {
   const closing = new AbortController();
-  const servers: http.Server[] = [];
+  const servers: Server[] = [];
   const listenings: Listening[] = [];
   const close = async (): Promise<void> => {
     closing.abort(canceled('the API is shutting down'));
@@ -65,7 +66,7 @@ export async function serveApi(config: ApiServerConfig): Promise<ApiServer> {
   return { addresses: listenings.map(({ address }) => address), close };
 }
 
-async function closed(server: http.Server): Promise<void> {
+async function closed(server: Server): Promise<void> {
   if (!server.listening) return;
   await new Promise<void>((resolve) => {
     server.close(() => resolve());

@@ -1,6 +1,7 @@
-import http, { type IncomingMessage } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Op } from '../../lib/abort.ts';
 import { canceled, errnoOf, GantryError, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { http } from '../../lib/node-http.ts';
 import type { Status } from '../objects.ts';
 import { UNCHANGED_HEADER } from '../gantry-extensions.ts';
 import { errorOfStatus, isStatus } from '../status-error.ts';

@@ -1,9 +1,9 @@
-import http from 'node:http';
-import https from 'node:https';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Agent, ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Op } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { GantryError, canceled } from '../../../lib/errors.ts';
+import { http } from '../../../lib/node-http.ts';
+import { https } from '../../../lib/node-https.ts';
 import { printableUrl } from '../auth/credentials.ts';
 import type { HostTls } from './registry-hosts.ts';
 import { secureContextFor } from './trust.ts';
@@ -47,7 +47,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 /** Connections to one configured host and to wherever it redirects, with TLS as configured for that host alone. */
 export class Transport implements Disposable {
   readonly #options: TransportOptions;
-  readonly #agents = new Map<string, Promise<http.Agent>>();
+  readonly #agents = new Map<string, Promise<Agent>>();
   #closed = false;
 
   constructor(options: TransportOptions) {
@@ -97,7 +97,7 @@ export class Transport implements Disposable {
     if (op.signal.aborted) throw abortReason(op.signal);
     return await new Promise<HttpAnswer>((resolve, reject) => {
       const module = url.protocol === 'https:' ? https : http;
-      let sent: http.ClientRequest;
+      let sent: ClientRequest;
       try {
         sent = module.request(url, {
           method: request.method,
@@ -170,7 +170,7 @@ export class Transport implements Disposable {
     }
   }
 
-  #agent(url: URL): Promise<http.Agent> {
+  #agent(url: URL): Promise<Agent> {
     let agent = this.#agents.get(url.origin);
     if (agent === undefined) {
       agent = this.#makeAgent(url);
@@ -180,7 +180,7 @@ export class Transport implements Disposable {
     return agent;
   }
 
-  async #makeAgent(url: URL): Promise<http.Agent> {
+  async #makeAgent(url: URL): Promise<Agent> {
     const shared = { keepAlive: true, maxSockets: 16, proxyEnv: this.#options.env };
     if (url.protocol !== 'https:') return new http.Agent(shared);
     const tls = url.host === this.#options.host.host ? this.#options.tls : { skipVerify: false, ca: [], client: [] };
