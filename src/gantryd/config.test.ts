@@ -26,6 +26,9 @@ test('another root folder gets a state folder, an instance and a cgroup parent o
 test('a dumped configuration reads back as the same configuration', () => {
   const config = resolveConfig({ root: '/srv/one', cniBinDir: '/a,/b', runtimeOnly: true, logLevel: 'debug' }, 'box');
   assert.deepEqual(resolveConfig(parseConfig(dumpConfig(config), 'dump'), 'elsewhere'), config);
+  assert.deepEqual(config.pinnedImages, []);
+  const pinning = resolveConfig({ pinnedImages: 'busybox,host:5000/a:1' }, 'box');
+  assert.deepEqual(resolveConfig(parseConfig(dumpConfig(pinning), 'dump'), 'box'), pinning);
 });
 
 const refused: readonly [title: string, text: string, message: RegExp][] = [
@@ -49,6 +52,7 @@ const bad: readonly [flag: string, given: Parameters<typeof resolveConfig>[0]][]
   ['--cri-listen', { criListen: `unix:///${'x'.repeat(120)}` }],
   ['--instance', { instance: 'Far-too-long' }],
   ['--log-level', { logLevel: 'loud' }],
+  ['--pinned-images', { pinnedImages: 'busybox,No/Such' }],
   ['--cgroup-parent', { cgroupParent: '/' }],
   ['--cgroup-parent', { cgroupParent: '/a/../..' }],
   ['--node-name', { nodeName: 'bad name!' }],

@@ -6,6 +6,7 @@ import { parse } from 'yaml';
 import { dnsSubdomain } from '../kube/validate/names.ts';
 import { errnoOf, invalidArgument, messageOf } from '../lib/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../lib/log.ts';
+import { parseReference } from '../runtime/image/reference.ts';
 
 /** Everything that can be set, by a flag `--kebab-case` or by the same key in the config file; a flag wins. */
 export interface GantryConfig {
@@ -19,6 +20,7 @@ export interface GantryConfig {
   readonly cniConfDir: string;
   readonly cniBinDir: readonly string[];
   readonly registryConfigDir: string;
+  readonly pinnedImages: readonly string[];
   readonly ociRuntime: string;
   readonly cgroupParent: string;
   readonly instance: string;
@@ -60,6 +62,11 @@ export const SETTINGS: readonly Setting[] = [
     key: 'registryConfigDir',
     placeholder: 'DIR',
     help: 'certs.d folder with a hosts.toml per registry (default /etc/gantry/certs.d)',
+  },
+  {
+    key: 'pinnedImages',
+    placeholder: 'NAME[,NAME]',
+    help: "images that no kubelet's garbage collection may remove, by tag or digest (default none)",
   },
   {
     key: 'ociRuntime',
@@ -188,6 +195,10 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
   for (const directory of cniBinDir) {
     if (!isAbsolute(directory)) throw invalidArgument(`--cni-bin-dir: ${directory} is not an absolute path`);
   }
+  const pinnedImages = text('pinnedImages', '')
+    .split(',')
+    .filter((name) => name !== '');
+  for (const name of pinnedImages) requireReference('--pinned-images', name);
   const nodeName = text('nodeName', asNodeName(hostName));
   const wrongName = dnsSubdomain(nodeName);
   if (wrongName !== undefined) throw invalidArgument(`--node-name: "${nodeName}": ${wrongName}`);
@@ -208,6 +219,7 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     cniConfDir: path('cniConfDir', '/etc/cni/net.d'),
     cniBinDir,
     registryConfigDir: path('registryConfigDir', '/etc/gantry/certs.d'),
+    pinnedImages,
     ociRuntime: text('ociRuntime', 'auto'),
     cgroupParent,
     instance,
@@ -216,6 +228,14 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     logLevel: logLevel as LogLevel,
     runtimeOnly: given.runtimeOnly === true,
   };
+}
+
+function requireReference(flag: string, name: string): void {
+  try {
+    parseReference(name);
+  } catch (error) {
+    throw invalidArgument(`${flag}: ${messageOf(error)}`, { cause: error });
+  }
 }
 
 /** A host may be called what no Node may be: `My_Box`. */
@@ -244,6 +264,8 @@ function defaultInstance(root: string): string {
 export function dumpConfig(config: GantryConfig): string {
   return SETTINGS.map(({ key }) => {
     const value = config[key];
-    return `${kebab(key)}: ${Array.isArray(value) ? value.join(',') : String(value)}\n`;
+    const text = Array.isArray(value) ? value.join(',') : String(value);
+    // An empty value is refused when it is read.
+    return text === '' ? '' : `${kebab(key)}: ${text}\n`;
   }).join('');
 }

@@ -107,6 +107,7 @@ async function openRuntime(
     cniConfDir: config.cniConfDir,
     cniBinDirs: config.cniBinDir,
     registryConfigDir: config.registryConfigDir,
+    pinnedImages: config.pinnedImages,
     defaultNetwork: !config.runtimeOnly,
     version,
   };

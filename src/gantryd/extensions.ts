@@ -29,8 +29,8 @@ export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDep
     listImages: () => Promise.resolve(images.list().map(imageSummary)),
     pullImage: (op, request) => pullImage(op, images, request),
     importImage: (op, request) => importImage(op, images, request),
-    removeImage: async (op, reference) => {
-      const removed = await images.remove(op, reference);
+    removeImage: async (op, reference, { force = false } = {}) => {
+      const removed = await images.remove(op, reference, { evenInUse: force });
       if (removed.kind === 'absent') throw notFound(`image ${reference} is not here`);
       return removed.kind === 'removed' ? [...removed.names, removed.id] : removed.names;
     },

@@ -151,8 +151,8 @@ export interface GantryExtensions {
   /** The last items are `done`, one for each image; a failure throws. */
   pullImage(op: Op, request: ImagePullRequest): AsyncIterable<ImageProgress>;
   importImage(op: Op, request: ImageImportRequest): AsyncIterable<ImageProgress>;
-  /** Ids and tags that went. Throws NotFound. */
-  removeImage(op: Op, reference: string): Promise<readonly string[]>;
+  /** Ids and tags that went. Throws NotFound, and FailedPrecondition for an image in use unless it is forced. */
+  removeImage(op: Op, reference: string, options?: { readonly force?: boolean }): Promise<readonly string[]>;
 }
 
 /** Kubernetes' version object; `gitVersion` carries Gantry's own after the plus sign. */

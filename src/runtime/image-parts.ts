@@ -9,6 +9,7 @@ export function layerStore(layers: LayerDirectory): LayerStore {
     has: (diffId) => layers.has(diffId),
     measure: (diffId) => layers.measure(diffId),
     list: () => layers.list(),
+    isHeld: (diffId) => layers.isHeld(diffId),
     unpack: (op, { diffId, source, onProgress }) =>
       layers.unpack(op, { diffId, source, ...(onProgress === undefined ? {} : { onProgress }) }),
     adoptRootfs: (op, path, onProgress) => layers.adoptRootfs(op, path, onProgress),

@@ -1,4 +1,5 @@
 import { basename, dirname } from 'node:path';
+import { messageOf } from '../lib/errors.ts';
 import type { Ledger } from '../lib/ledger.ts';
 import { subjectOf } from './container/subject.ts';
 import type { Groundwork, RuntimeDeps } from './groundwork.ts';
@@ -87,7 +88,7 @@ async function openLayers(
 }
 
 async function openImages(
-  { settings, paths, clock, log, faults, room, journal }: Groundwork,
+  { settings, paths, clock, log, faults, room, journal, background }: Groundwork,
   { credentialFiles, env }: RuntimeDeps,
   { db, layers, containers }: { db: OpenedDatabases['durable']; layers: LayerDirectory; containers: ContainerStore },
 ): Promise<ImageStore> {
@@ -99,12 +100,18 @@ async function openImages(
     faults,
     room,
     paths,
+    ...(settings.pinnedImages === undefined ? {} : { pinned: settings.pinnedImages }),
     registry: { configDir: settings.registryConfigDir, credentialFiles, env },
     journal,
     imageUser: (imageId) => {
       const user = containers.list().find(({ meta }) => meta.facts.image.id === imageId);
       return user === undefined ? undefined : `container ${user.meta.id}`;
     },
+  });
+  layers.onReleased((diffIds) => {
+    images.sweepReleased(background, diffIds).catch((error: unknown) => {
+      log.warn({ error: messageOf(error) }, 'layers that nobody uses any more stay until the next sweep');
+    });
   });
   await faults.reach('recovery/images-opened');
   return images;

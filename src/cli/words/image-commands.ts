@@ -36,8 +36,13 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
     .command('rm')
     .description('remove names of images, and images that no name is left of')
     .argument('<reference...>', 'names or ids')
-    .action((references: string[]) =>
-      run(async () => (await import('../commands/image-remove.ts')).imageRemove(host.context(), references)),
+    .option('-f, --force', 'also an image that containers use: they go on, and its files go with the last of them')
+    .action((references: string[], o: { force?: true }) =>
+      run(async () =>
+        (await import('../commands/image-remove.ts')).imageRemove(host.context(), references, {
+          force: o.force === true,
+        }),
+      ),
     );
   image
     .command('import')

@@ -71,7 +71,8 @@ const extensions: GantryExtensions = {
     await Promise.resolve();
     yield { kind: 'done', image };
   },
-  removeImage: (_op, reference) => Promise.resolve([reference]),
+  removeImage: (_op, reference, options) =>
+    Promise.resolve(options?.force === true ? [reference, 'forced'] : [reference]),
 };
 
 describe('the API over a socket', () => {
@@ -538,6 +539,7 @@ describe('the API over a socket', () => {
     );
     assert.deepEqual(await gantry.listImages(op), [image]);
     assert.deepEqual(await gantry.removeImage(op, 'host:5000/a/b@sha256:1'), ['host:5000/a/b@sha256:1']);
+    assert.deepEqual(await gantry.removeImage(op, 'a', { force: true }), ['a', 'forced']);
     const kinds: string[] = [];
     for await (const item of gantry.pullImage(op, { reference: 'a' })) kinds.push(item.kind);
     assert.deepEqual(kinds, ['progress', 'done']);

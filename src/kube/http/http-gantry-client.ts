@@ -68,8 +68,9 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
       progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'pull'], body }, versions),
     importImage: (op, body) =>
       progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'import'], body }, versions),
-    removeImage: async (op, reference) => {
-      const request: HttpRequest = { method: 'DELETE', path: [...BASE, 'images'], query: { reference } };
+    removeImage: async (op, reference, { force = false } = {}) => {
+      const query = force ? { reference, force: 'true' } : { reference };
+      const request: HttpRequest = { method: 'DELETE', path: [...BASE, 'images'], query };
       return (await ask<{ removed: string[] }>(op, request, 'removed')).removed;
     },
   };

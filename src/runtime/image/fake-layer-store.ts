@@ -10,6 +10,8 @@ export class FakeLayerStore implements LayerStore {
   readonly layers = new Map<string, UnpackedLayer>();
   /** diffIds in the order of unpacking. */
   readonly unpacked: string[] = [];
+  /** What a container uses. */
+  readonly held = new Set<string>();
   /** Waited for before a layer is unpacked or removed, so that tests can hold it there. */
   gate: () => Promise<void> = () => Promise.resolve();
 
@@ -24,6 +26,10 @@ export class FakeLayerStore implements LayerStore {
 
   list(): Iterable<string> {
     return this.layers.keys();
+  }
+
+  isHeld(diffId: string): boolean {
+    return this.held.has(diffId);
   }
 
   async unpack(op: Op, { diffId, source, onProgress }: UnpackRequest): Promise<UnpackedLayer> {

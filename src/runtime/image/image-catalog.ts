@@ -74,14 +74,17 @@ export class ImageCatalog {
     return this.#byId(refOrId) ?? this.#byName(refOrId)?.image ?? this.#byPrefix(refOrId);
   }
 
-  /** A tag takes that tag away, and the image with its last one; an id takes the image with all its names. */
-  planRemoval(refOrId: string): RemovalPlan {
+  /**
+   * By `name` a tag takes that tag away, and the image with its last one, and an id takes the image with all its names. As a
+   * `whole` any name takes the image with all its names.
+   */
+  planRemoval(refOrId: string, what: 'name' | 'whole' = 'name'): RemovalPlan {
     const byName = this.#byId(refOrId) === undefined ? this.#byName(refOrId) : undefined;
     const image = byName?.image ?? this.resolve(refOrId);
     if (image === undefined) return { kind: 'absent' };
     const all = this.namesOf(image.id);
     const everything = [...all.tags, ...all.digests];
-    if (byName === undefined) return { kind: 'remove', id: image.id, names: everything };
+    if (byName === undefined || what === 'whole') return { kind: 'remove', id: image.id, names: everything };
     const names = this.#goingWith(byName.name, all);
     // Digests alone keep an image only if it was pulled by one: those of repositories whose tag it lost go with the tag.
     return names.length === everything.length

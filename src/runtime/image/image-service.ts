@@ -38,9 +38,10 @@ export function createImageService(deps: ImageServiceDeps): ImageService {
       return { imageRef: record.id };
     },
 
-    // Idempotent: removing what is not there is a success (RemoveImage in the proto).
+    // Idempotent: removing what is not there is a success (RemoveImage in the proto). One name takes them all, and neither a
+    // container nor a pin is in the way (Image.pinned: the runtime must oblige).
     removeImage: async (op, request) => {
-      await images.remove(op, requireImage(request.image));
+      await images.removeWhole(op, requireImage(request.image));
       return {};
     },
 

@@ -41,7 +41,7 @@ export interface ImageStoreDeps {
   readonly platform?: Platform;
   /** References of images that are never garbage. */
   readonly pinned?: readonly string[];
-  /** Who uses an image now, in words (`container 0123…`): such an image is not removed. */
+  /** Who uses an image now, in words (`container 0123…`): such an image is removed only on purpose. */
   readonly imageUser?: (imageId: string) => string | undefined;
   readonly journal?: JournalWriter;
   readonly faults?: FaultPoints;
@@ -253,12 +253,25 @@ export class ImageStore {
   }
 
   /**
-   * By a tag or digest: that name goes, and the image with its last one. By id: the image with all its names. Layers
-   * that no image has any more go too. Throws FailedPrecondition while something uses the image.
+   * What a person removes: by a tag or digest that name goes, and the image with its last one; by id the image with all its
+   * names. Throws FailedPrecondition while something uses the image, unless `evenInUse`.
    */
-  async remove(op: Op, refOrId: string): Promise<RemovedImage> {
+  async remove(op: Op, refOrId: string, { evenInUse = false } = {}): Promise<RemovedImage> {
+    return await this.#remove(op, refOrId, 'name', evenInUse);
+  }
+
+  /**
+   * CRI's removal: the image with all its names, whichever of them is given, also while containers use it: they keep its
+   * layers, which go when the last of those containers is removed.
+   */
+  async removeWhole(op: Op, refOrId: string): Promise<RemovedImage> {
+    return await this.#remove(op, refOrId, 'whole', true);
+  }
+
+  /** Layers that no image has any more and no container holds go too. */
+  async #remove(op: Op, refOrId: string, what: 'name' | 'whole', evenInUse: boolean): Promise<RemovedImage> {
     const outcome = await this.#changes.run(op, async (): Promise<RemovedImage> => {
-      const plan = this.#catalog.planRemoval(refOrId);
+      const plan = this.#catalog.planRemoval(refOrId, what);
       if (plan.kind === 'absent') return plan;
       if (plan.kind === 'untag') {
         await this.#records.removeNames(plan.names);
@@ -266,7 +279,7 @@ export class ImageStore {
         return { kind: 'untagged', id: plan.id, names: plan.names };
       }
       const image = this.#catalog.get(plan.id);
-      const user = this.#deps.imageUser?.(plan.id);
+      const user = evenInUse ? undefined : this.#deps.imageUser?.(plan.id);
       if (user !== undefined) {
         throw failedPrecondition(`image ${refOrId} is in use by ${user}`, {
           details: { reason: 'in-use', image: plan.id },
@@ -293,12 +306,11 @@ export class ImageStore {
   }
 
   /**
-   * Drops incomplete images that nothing uses, then every layer that no image refers to: what a crash or a failed pull
+   * Drops incomplete images, then every layer that no image refers to and no container holds: what a crash or a failed pull
    * left. To be called once at start, when it is known which containers there are.
    */
   async sweep(op: Op): Promise<void> {
     for (const id of [...this.#incomplete.keys()]) {
-      if (this.#deps.imageUser?.(id) !== undefined) continue;
       await this.#changes.run(op, async () => {
         // Pulled again in the meantime: then it is whole.
         if (!this.#incomplete.has(id)) return;
@@ -309,7 +321,12 @@ export class ImageStore {
     await this.#sweepLayers(op);
   }
 
-  /** Layers that no image refers to, nor a pull that is under way: what {@link sweep} would drop. */
+  /** Nobody holds these layers any more: those that no image refers to go. */
+  async sweepReleased(op: Op, diffIds: readonly string[]): Promise<void> {
+    if (diffIds.some((diffId) => !this.#isReferenced(diffId))) await this.#sweepLayers(op);
+  }
+
+  /** Layers that no image refers to, nor a pull that is under way, nor a container: what {@link sweep} would drop. */
   unusedLayers(): string[] {
     const referenced = this.#referencedLayers();
     return this.#ledger.unused((diffId) => referenced.has(diffId));

@@ -140,8 +140,8 @@ export class LayerLedger {
   }
 
   /**
-   * Removes the layers that nobody refers to. One that cannot be removed now (something still has it mounted) stays
-   * known and is tried again by the next sweep.
+   * Removes the layers that nobody refers to and nobody holds. One that cannot be removed now (something still has it
+   * mounted) stays known and is tried again by the next sweep.
    */
   async sweep(op: Op, isReferenced: (diffId: string) => boolean): Promise<void> {
     for (const diffId of this.#candidates()) {
@@ -173,7 +173,12 @@ export class LayerLedger {
   }
 
   #isWanted(diffId: string, isReferenced: (diffId: string) => boolean): boolean {
-    return isReferenced(diffId) || this.#pins.has(diffId) || this.#removals.has(diffId);
+    return (
+      isReferenced(diffId) ||
+      this.#pins.has(diffId) ||
+      this.#removals.has(diffId) ||
+      this.#store.isHeld?.(diffId) === true
+    );
   }
 
   async #remove(op: Op, diffId: string): Promise<void> {

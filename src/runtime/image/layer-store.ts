@@ -42,6 +42,8 @@ export interface LayerStore {
    * the same diffId. Throws NotFound, InvalidArgument for what is neither, otherwise as `unpack`.
    */
   adoptRootfs(op: Op, path: string, onProgress?: (bytes: number) => void): Promise<UnpackedLayer>;
-  /** Removes a layer. One that is not there is a success. */
+  /** Whether a container, or what else has it mounted, needs it: it is not removed now. From memory. */
+  isHeld?(diffId: string): boolean;
+  /** Removes a layer. One that is not there is a success. Throws FailedPrecondition for one that is held. */
   remove(op: Op, diffId: string): Promise<void>;
 }

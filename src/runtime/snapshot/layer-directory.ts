@@ -3,7 +3,7 @@ import { chmod, lstat, mkdir, readdir, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/errors.ts';
+import { failedPrecondition, invalidArgument, isKind, kindOf, messageOf, notFound } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { fromNodeError } from '../../linux/errno.ts';
@@ -57,8 +57,8 @@ const TIDY_MS = 120_000;
  *
  *     absent --unpack--> .staging-*  --syncfs, rename--> <hex> --remove--> .removed-* --> absent
  *
- * A layer that a container's snapshot uses is never removed under it: `remove` then takes effect when the last
- * snapshot lets go, unless the layer is asked for again in between.
+ * A layer that a container's snapshot uses is never removed under it. It stays a layer like any other, also when no image
+ * refers to it any more; {@link LayerDirectory.onReleased} tells when the last holder has let go of it.
  */
 export class LayerDirectory {
   readonly #deps: LayerDirectoryDeps;
@@ -68,7 +68,7 @@ export class LayerDirectory {
   readonly #layers = new Map<string, LayerMarker>();
   /** diffId -> the holders (container ids) that have it mounted or will. */
   readonly #holders = new Map<string, Set<string>>();
-  readonly #unwanted = new Set<string>();
+  #onReleased: (diffIds: readonly string[]) => void = () => undefined;
   /** diffId -> an unpack or remove under way. */
   readonly #busy = new Map<string, Promise<unknown>>();
   /** Names of staged and set-aside layers that are being worked on: the others are left-overs. */
@@ -93,14 +93,24 @@ export class LayerDirectory {
     return layers;
   }
 
-  /** Whether the layer is there whole, and meant to stay. From memory. */
+  /** Whether the layer is there whole. From memory. */
   has(diffId: string): boolean {
-    return this.#layers.has(diffId) && !this.#unwanted.has(diffId);
+    return this.#layers.has(diffId);
   }
 
   /** Every layer for which `has` is true. */
   list(): string[] {
-    return [...this.#layers.keys()].filter((diffId) => !this.#unwanted.has(diffId));
+    return [...this.#layers.keys()];
+  }
+
+  /** Whether somebody holds the layer: it cannot be removed now. From memory. */
+  isHeld(diffId: string): boolean {
+    return (this.#holders.get(diffId)?.size ?? 0) > 0;
+  }
+
+  /** Who is told which layers nobody holds any more, as soon as that is so. One listener. */
+  onReleased(listener: (diffIds: readonly string[]) => void): void {
+    this.#onReleased = listener;
   }
 
   /** What the layer takes, as it was counted when it was unpacked. Undefined for one that is not there. */
@@ -137,8 +147,8 @@ export class LayerDirectory {
     if (!DIFF_ID.test(diffId)) throw invalidArgument(`${JSON.stringify(diffId.slice(0, 150))} is no diffId`);
     for (;;) {
       op.signal.throwIfAborted();
-      const there = this.#keep(diffId);
-      if (there !== undefined) return there;
+      const there = this.#layers.get(diffId);
+      if (there !== undefined) return resultOf(there);
       const busy = this.#busy.get(diffId);
       if (busy === undefined) break;
       await raceSignal(
@@ -166,17 +176,14 @@ export class LayerDirectory {
     return await this.#make(op, { kind: stat.isDirectory() ? 'directory' : 'archive', path }, undefined, onProgress);
   }
 
-  /** Gone is a success; in use by a container means: later, by itself. @throws Unavailable naming what blocks it. */
+  /** Gone is a success. @throws FailedPrecondition while somebody holds it, Unavailable naming what blocks it. */
   async remove(op: Op, diffId: string): Promise<void> {
     if (!DIFF_ID.test(diffId)) throw invalidArgument(`${JSON.stringify(diffId.slice(0, 150))} is no diffId`);
     while (this.#busy.has(diffId)) {
       await raceSignal(this.#busy.get(diffId)?.catch(() => undefined) ?? Promise.resolve(), op.signal);
     }
     if (!this.#layers.has(diffId)) return;
-    if ((this.#holders.get(diffId)?.size ?? 0) > 0) {
-      this.#unwanted.add(diffId);
-      return;
-    }
+    if (this.isHeld(diffId)) throw failedPrecondition(`layer ${diffId} is in use`);
     await this.#removeNow(op, diffId);
   }
 
@@ -189,13 +196,15 @@ export class LayerDirectory {
     }
   }
 
-  /** Lets go of all that `holder` holds; what nobody wants any more is removed in the background. */
+  /** Lets go of all that `holder` holds. */
   release(holder: string): void {
+    const released: string[] = [];
     for (const [diffId, holders] of this.#holders) {
       if (!holders.delete(holder) || holders.size > 0) continue;
       this.#holders.delete(diffId);
-      if (this.#unwanted.has(diffId)) this.#later(`layer ${diffId}`, (op) => this.remove(op, diffId));
+      released.push(diffId);
     }
+    if (released.length > 0) this.#onReleased(released);
   }
 
   /** Paths of half-made and half-removed layers that nobody is at work on. */
@@ -216,14 +225,6 @@ export class LayerDirectory {
   /** Resolves when nothing is being removed in the background. */
   async settled(): Promise<void> {
     while (this.#tidying.size > 0) await Promise.all(this.#tidying);
-  }
-
-  /** A present layer is wanted again from now on. */
-  #keep(diffId: string): LayerResult | undefined {
-    const marker = this.#layers.get(diffId);
-    if (marker === undefined) return undefined;
-    this.#unwanted.delete(diffId);
-    return resultOf(marker);
   }
 
   async #alone<T>(diffId: string, fn: () => Promise<T>): Promise<T> {
@@ -257,7 +258,6 @@ export class LayerDirectory {
       }
       if (placed) this.#layers.set(marker.diffId, marker);
       // Not placed: the same content was unpacked meanwhile (by adoptRootfs, which knows its diffId only at the end).
-      this.#unwanted.delete(marker.diffId);
       return resultOf(this.marker(marker.diffId));
     } finally {
       // Never with the caller's op: a caller that gave up leaves the most behind.
@@ -268,7 +268,6 @@ export class LayerDirectory {
 
   async #removeNow(op: Op, diffId: string): Promise<void> {
     await this.#alone(diffId, async () => {
-      this.#unwanted.delete(diffId);
       this.#layers.delete(diffId);
       const aside = await this.#setAside(layerName(diffId));
       await this.#faults.reach('remove-image/layer-aside');

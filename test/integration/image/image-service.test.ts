@@ -58,6 +58,29 @@ it('serves images over CRI', async () => {
   );
 });
 
+it('removes an image with all its tags by one of them, in use or pinned or not', async () => {
+  await using fixture = await Fixture.open();
+  await using registry = await TestRegistry.start();
+  const image = imageOf([await layerOf('one')]);
+  registry.push('app', image, 'v1', 'v2');
+  const names = [`${registry.host}/app:v1`, `${registry.host}/app:v2`];
+  await fixture.reopen({ imageUser: () => 'container abc', pinned: names });
+  const service = createImageService({ images: fixture.images });
+  const { op } = fixture;
+  for (const name of names) {
+    await service.pullImage(op, { image: spec(name), auth: undefined, sandboxConfig: undefined });
+  }
+  const { images } = await service.listImages(op, { filter: undefined });
+  assert.deepEqual(
+    images.map(({ repoTags, pinned }) => ({ repoTags, pinned })),
+    [{ repoTags: names, pinned: true }],
+  );
+  await service.removeImage(op, { image: spec(names[0] ?? '') });
+  for (const name of [...names, image.id]) {
+    assert.equal((await service.imageStatus(op, { image: spec(name), verbose: false })).image, undefined);
+  }
+});
+
 it('reads users as CRI wants them', () => {
   assert.deepEqual(userOf(undefined), { uid: { value: 0n }, username: '' });
   assert.deepEqual(userOf('1003:1004'), { uid: { value: 1003n }, username: '' });

@@ -77,6 +77,43 @@ describe('remove', () => {
       await assert.rejects(images.remove(op, name), failsWith('FailedPrecondition', /in use by container abc/));
     }
     assert.equal(images.list().length, 1);
+    assert.equal((await images.remove(op, image.id, { evenInUse: true })).kind, 'removed');
+    assert.deepEqual(images.list(), []);
+  });
+
+  it('as a whole takes all names by any of them, and leaves the layers that are held until they are let go of', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await TestRegistry.start();
+    const [base, top] = [await layerOf('base'), await layerOf('top')];
+    const image = imageOf([base, top]);
+    await fixture.reopen({ imageUser: () => 'container abc' });
+    await pulled(fixture, registry, { 'app:1': image, 'other:2': image });
+    const { images, layers, op } = fixture;
+    layers.held.add(base.diffId);
+    const removed = await images.removeWhole(op, `${registry.host}/app:1`);
+    assert.equal(removed.kind === 'removed' && removed.names.length, 4);
+    assert.deepEqual(images.list(), []);
+    assert.deepEqual([...layers.layers.keys()], [base.diffId]);
+    assert.ok(images.fsInfo().usedBytes > 0, 'it takes its space all the same');
+    assert.deepEqual(images.unusedLayers(), [], 'and is no finding of the doctor');
+    // A restart changes nothing of that.
+    await fixture.reopen();
+    await fixture.images.sweep(op);
+    assert.ok(layers.has(base.diffId));
+
+    // Pulled again before the container is gone: what is there is not fetched again, and stays.
+    await fixture.images.pull(op, `${registry.host}/app:1`);
+    assert.equal(registry.count(base.digest), 1);
+    layers.held.clear();
+    await fixture.images.sweepReleased(op, [base.diffId]);
+    assert.ok(layers.has(base.diffId));
+
+    layers.held.add(base.diffId);
+    await fixture.images.removeWhole(op, image.id);
+    layers.held.clear();
+    await fixture.images.sweepReleased(op, [base.diffId]);
+    assert.deepEqual([...layers.layers.keys()], []);
+    assert.equal(fixture.images.fsInfo().usedBytes, 0);
   });
 
   it('waits for no pull, and takes no layer from one', async () => {
@@ -162,7 +199,7 @@ describe('after a restart', () => {
     assert.equal(fixture.images.list().length, 1);
   });
 
-  it('sweep removes what nobody refers to, but nothing of an incomplete image in use', async () => {
+  it('sweep removes what nobody refers to, but nothing that a container holds', async () => {
     await using fixture = await Fixture.open();
     await using registry = await TestRegistry.start();
     const [one, two] = [await layerOf('one'), await layerOf('two')];
@@ -171,11 +208,13 @@ describe('after a restart', () => {
     fixture.layers.layers.delete(one.diffId);
     const orphan = `sha256:${'1'.repeat(64)}`;
     fixture.layers.layers.set(orphan, { diffId: orphan, sizeBytes: 1 });
-    await fixture.reopen({ imageUser: () => 'container abc' });
+    fixture.layers.held.add(two.diffId);
+    await fixture.reopen();
     assert.ok(fixture.layers.has(orphan));
     await fixture.images.sweep(fixture.op);
     assert.ok(!fixture.layers.has(orphan));
     assert.ok(fixture.layers.has(two.diffId));
+    fixture.layers.held.clear();
     await fixture.reopen();
     await fixture.images.sweep(fixture.op);
     assert.deepEqual([...fixture.layers.layers.keys()], []);

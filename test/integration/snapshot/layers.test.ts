@@ -250,17 +250,15 @@ test('remove, also twice, also while unpacking, and never under a holder', needs
 
   await room.unpackBytes(tar);
   room.layers.hold('container', [diffId]);
-  await room.layers.remove(room.op, diffId);
-  assert.equal(room.layers.has(diffId), false, 'not for new users');
-  assert.ok(existsSync(room.layers.filesOf(diffId)), 'but still there for the old one');
-  // Pulled again before the container is gone: it stays.
-  await room.unpackBytes(tar);
+  room.layers.hold('other', [diffId]);
+  const released: string[] = [];
+  room.layers.onReleased((diffIds) => released.push(...diffIds));
+  await assert.rejects(room.layers.remove(room.op, diffId), { kind: 'FailedPrecondition', message: /in use/ });
+  assert.ok(existsSync(room.layers.filesOf(diffId)));
+  room.layers.release('other');
+  assert.deepEqual([released, room.layers.isHeld(diffId)], [[], true]);
   room.layers.release('container');
-  assert.ok(room.layers.has(diffId));
-
-  room.layers.hold('container', [diffId]);
-  await room.layers.remove(room.op, diffId);
-  room.layers.release('container');
+  assert.deepEqual([released, room.layers.isHeld(diffId)], [[diffId], false]);
   await room.layers.remove(room.op, diffId);
   assert.deepEqual(room.layerNames(), []);
 });

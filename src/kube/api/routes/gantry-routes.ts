@@ -142,7 +142,8 @@ async function images({ extensions }: GantryRoutesDeps, exchange: Exchange, verb
   else if (method === 'DELETE') {
     const reference = query.get('reference') ?? '';
     if (reference === '') throw apiError('BadRequest', 'reference: Required value');
-    sendJson(exchange, 200, { removed: await handler.removeImage(op, reference) });
+    const force = query.get('force') === 'true';
+    sendJson(exchange, 200, { removed: await handler.removeImage(op, reference, { force }) });
   } else throw methodNotAllowed(exchange);
 }
 
