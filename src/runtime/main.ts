@@ -22,11 +22,14 @@ import { makeParts } from './make-parts.ts';
 import { Iptables } from './network/iptables.ts';
 import { takeDownLost } from './network/lost-connection.ts';
 import type { PodNetwork } from './network/pod-network.ts';
+import { openMeters } from './open-meters.ts';
 import { openStorage, type Storage } from './open-storage.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts';
 import { createRuntimeService } from './runtime-service.ts';
 import type { RuntimeSettings } from './settings.ts';
+import type { Meters } from './stats/meters.ts';
+import { createStatsCalls } from './stats-calls.ts';
 import { parseOwner } from './store/owners.ts';
 
 export interface Runtime {
@@ -60,6 +63,7 @@ interface ToServe {
   readonly storage: Storage;
   readonly networks: PodNetwork;
   readonly rt: RuntimeContext;
+  readonly meters: Meters;
   readonly recovered: Promise<void>;
 }
 
@@ -86,10 +90,14 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const tookUp = await assembled.takeUp(() => storage.snapshots.list());
   const recovered = recoverTheRest({ objectsRecovered: tookUp.recovered, lost }, ground, storage, networks);
 
+  const meters = openMeters(ground, host, storage);
+  meters.start();
+
   return {
-    ...serve({ startedAtWallMs, deps, ground, host, storage, networks, rt: assembled.rt, recovered }),
+    ...serve({ startedAtWallMs, deps, ground, host, storage, networks, rt: assembled.rt, meters, recovered }),
     close: async () => {
       closing.abort(canceled('gantryd is stopping'));
+      meters.close();
       const ended = assembled.close();
       networks.close();
       storage.images.close();
@@ -162,6 +170,7 @@ function serve({
   storage,
   networks,
   rt,
+  meters,
   recovered,
 }: ToServe): Omit<Runtime, 'close'> {
   const { images, layers, snapshots } = storage;
@@ -175,7 +184,7 @@ function serve({
     repairNetwork: (op) => networks.repair(op),
   });
   return {
-    runtime: createRuntimeService(rt),
+    runtime: { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) },
     image: createImageService({ images }),
     images,
     stop: (op, order) => stopAsOrdered(op, rt, order),

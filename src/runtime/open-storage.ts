@@ -7,7 +7,7 @@ import { layerStore } from './image-parts.ts';
 import { IMAGE_SCHEMA, ImageStore } from './image/image-store.ts';
 import type { KernelCalls } from './kernel-calls.ts';
 import { LayerDirectory } from './snapshot/layer-directory.ts';
-import { Snapshots } from './snapshot/snapshots.ts';
+import { Snapshots, type SnapshotsDeps } from './snapshot/snapshots.ts';
 import { SnapshotThread } from './snapshot/worker/snapshot-thread.ts';
 import { CONTAINER_CODEC, type ContainerStore } from './store/container-record.ts';
 import { openDatabases, type OpenedDatabases } from './store/open-databases.ts';
@@ -41,7 +41,8 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
 
   const thread = new SnapshotThread({ clock, faults });
   const createThread = new SnapshotThread({ clock, faults });
-  const threads = { thread, createThread };
+  const usageThread = new SnapshotThread({ clock, faults });
+  const threads = { thread, createThread, usageThread };
   const { layers, snapshots } = await openLayers(ground, kernel, threads, records);
   const images = await openImages(ground, deps, { db: durable, layers, containers });
   return {
@@ -53,6 +54,7 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
     close: async () => {
       await thread.close();
       await createThread.close();
+      await usageThread.close();
       await volatile.close();
       await durable.close();
     },
@@ -62,7 +64,7 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
 async function openLayers(
   { paths, clock, log, journal, faults, background }: Groundwork,
   { mounts, remover }: KernelCalls,
-  { thread, createThread }: { readonly thread: SnapshotThread; readonly createThread: SnapshotThread },
+  { thread, ...otherThreads }: Pick<SnapshotsDeps, 'thread' | 'createThread' | 'usageThread'>,
   { sandboxes, containers }: Records,
 ): Promise<Pick<Storage, 'layers' | 'snapshots'>> {
   const layerDeps = { paths, thread, remover, clock, log, faults };
@@ -70,7 +72,7 @@ async function openLayers(
   await faults.reach('recovery/layers-opened');
   const snapshots = await Snapshots.open({
     ...layerDeps,
-    createThread,
+    ...otherThreads,
     layers,
     mounts,
     onDetached: (target, users) => {

@@ -42,6 +42,8 @@ export interface SnapshotsDeps {
   readonly thread: SnapshotThread;
   /** For what a container's creation waits for: a layer that is unpacked ends with a sync of the whole disk, which stops its thread. */
   readonly createThread: SnapshotThread;
+  /** For what is asked often and must neither wait for an unpacking nor hold one up. Default: the shared one. */
+  readonly usageThread?: SnapshotThread;
   readonly clock: Clock;
   readonly log: Log;
   /** A root file system was taken off while somebody used it: who, in words. It is gone when they let go of it. */
@@ -191,7 +193,8 @@ export class Snapshots {
     await stat(directory).catch(() => {
       throw notFound(`snapshot ${id} does not exist`);
     });
-    return await this.#deps.thread.run(op, 'usage', { directory: join(directory, 'upper') });
+    const { thread, usageThread = thread } = this.#deps;
+    return await usageThread.run(op, 'usage', { directory: join(directory, 'upper') });
   }
 
   #directoryOf(id: string): string {

@@ -1,0 +1,56 @@
+import type { Op } from '../../lib/abort.ts';
+import type { Clock } from '../../lib/clock.ts';
+import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { CgroupReader } from './cgroup-reader.ts';
+import type { CgroupUsage } from './cgroup-usage.ts';
+import { CpuCollector } from './cpu-collector.ts';
+import { CpuWindows } from './cpu-windows.ts';
+import { LayerUsage, type LayerUsageDeps } from './layer-usage.ts';
+
+export interface MetersDeps {
+  readonly clock: Clock;
+  readonly background: Op;
+  readonly host: CgroupHost;
+  /** Cgroups of what runs now. */
+  readonly running: () => readonly string[];
+  readonly walkLayer: LayerUsageDeps['walk'];
+}
+
+/** All that is measured, over this host. */
+export class Meters {
+  readonly layers: LayerUsage;
+  readonly #cgroups: CgroupReader;
+  readonly #windows: CpuWindows;
+  readonly #collector: CpuCollector;
+
+  constructor({ clock, background, host, running, walkLayer }: MetersDeps) {
+    this.layers = new LayerUsage({ clock, background, walk: walkLayer });
+    this.#cgroups = new CgroupReader({ clock, host });
+    this.#windows = new CpuWindows(clock);
+    this.#collector = new CpuCollector({
+      clock,
+      log: background.log,
+      windows: this.#windows,
+      running,
+      totalNs: async (path) => (await this.#cgroups.usage(path))?.cpu.totalNs,
+    });
+  }
+
+  start(): void {
+    this.#collector.start();
+  }
+
+  close(): void {
+    this.#collector.close();
+  }
+
+  /** Undefined when there is no such cgroup. `ageMs`: since when it is there. */
+  async cgroup(
+    path: string,
+    ageMs: number,
+  ): Promise<{ readonly usage: CgroupUsage; readonly nanoCores: bigint | undefined } | undefined> {
+    const usage = await this.#cgroups.usage(path);
+    if (usage === undefined) return undefined;
+    return { usage, nanoCores: this.#windows.rate(path, usage.cpu.totalNs, ageMs) };
+  }
+}
