@@ -43,7 +43,18 @@ export const FAULT_POINTS = {
   'add-network': ['plug-in-begun', 'plug-in-running', 'plug-in-done'],
   'delete-network': ['plug-in-begun', 'plug-in-running', 'plug-in-done'],
   'undo-run': ['begun', 'released', 'forgotten'],
-  'create-container': ['begun', 'recorded', 'snapshot-made', 'snapshot-held', 'created'],
+  'create-container': [
+    'begun',
+    'recorded',
+    'snapshot-made',
+    'snapshot-held',
+    'volumes-intended',
+    'volume-snapshots-made',
+    'volumes-held',
+    'created',
+  ],
+  // At the creation and, where something has taken it away since, at the start.
+  'mount-image-volume': ['folder-made', 'mounted'],
   'undo-create': ['begun', 'released', 'forgotten'],
   'make-snapshot': ['folder-made', 'staged', 'placed'],
   'start-container': [

@@ -1,4 +1,4 @@
-import { open, readdir, stat, statfs } from 'node:fs/promises';
+import { open, readdir, realpath, stat, statfs } from 'node:fs/promises';
 import { makeFolders } from '../lib/make-folders.ts';
 import { fromNodeError } from './errno.ts';
 import type { FileEnd, FileSystemStat, FolderEntry, PathStat } from './hang-safe.ts';
@@ -12,6 +12,15 @@ export async function pathStat(path: string): Promise<PathStat> {
     return { mode, uid, gid, sizeBytes: size, dev, ino, rdev };
   } catch (error) {
     throw fromNodeError(error, `stat ${path}`);
+  }
+}
+
+/** Absolute, without links in it. */
+export async function realPath(path: string): Promise<string> {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    throw fromNodeError(error, `resolve ${path}`);
   }
 }
 

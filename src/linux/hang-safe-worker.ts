@@ -1,5 +1,5 @@
 import { errnoError } from './errno.ts';
-import { fileEnd, fileSystemStat, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
+import { fileEnd, fileSystemStat, listFolder, makeFile, makeFolder, pathStat, realPath } from './file-look.ts';
 import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
@@ -20,6 +20,8 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       return await pathStat(request.path);
     case 'statfs':
       return await fileSystemStat(request.path);
+    case 'realpath':
+      return await realPath(request.path);
     case 'mkdir':
       await makeFolder(request.path, request.mode);
       return undefined;

@@ -8,6 +8,7 @@ export type HangSafeRequest =
   | { readonly call: 'umount2'; readonly target: string; readonly flags: number }
   | { readonly call: 'stat'; readonly path: string }
   | { readonly call: 'statfs'; readonly path: string }
+  | { readonly call: 'realpath'; readonly path: string }
   | { readonly call: 'mkdir'; readonly path: string; readonly mode: number }
   | { readonly call: 'makeFile'; readonly path: string; readonly mode: number }
   | { readonly call: 'list'; readonly path: string }
@@ -91,6 +92,11 @@ export class HangSafe {
   /** stat(2): follows symbolic links. */
   async stat(op: Op, path: string): Promise<PathStat> {
     return (await this.#ask(op, { call: 'stat', path })) as PathStat;
+  }
+
+  /** Absolute, without links in it. */
+  async realpath(op: Op, path: string): Promise<string> {
+    return (await this.#ask(op, { call: 'realpath', path })) as string;
   }
 
   async statfs(op: Op, path: string): Promise<FileSystemStat> {

@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import { normalize } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import { waitingFor } from '../lib/waits.ts';
-import { fileEnd, listFolder, makeFile, makeFolder, pathStat } from './file-look.ts';
+import { fileEnd, listFolder, makeFile, makeFolder, pathStat, realPath } from './file-look.ts';
 import type { FileEnd, FolderEntry, HangSafe, PathStat } from './hang-safe.ts';
 import { cPath } from './file-syscalls.ts';
 import { AT_FDCWD, O, RESOLVE } from './kernel-constants.ts';
@@ -10,7 +10,7 @@ import { callAsync, libc, SYS } from './libc.ts';
 import { readMountinfo } from './mountinfo.ts';
 import { pathIsLocal } from './mounts.ts';
 
-type Apart = Pick<HangSafe, 'stat' | 'mkdir' | 'makeFile' | 'list' | 'fileEnd'>;
+type Apart = Pick<HangSafe, 'stat' | 'realpath' | 'mkdir' | 'makeFile' | 'list' | 'fileEnd'>;
 
 /**
  * Looks at paths of the host that somebody else has chosen: on a dead share such a call never returns. It is made in a helper process,
@@ -26,6 +26,11 @@ export class HostFiles {
   /** stat(2): follows symbolic links. */
   async stat(op: Op, path: string): Promise<PathStat> {
     return await this.#look(op, path, pathStat, () => this.#hangSafe.stat(op, path));
+  }
+
+  /** Absolute, without links in it. */
+  async realpath(op: Op, path: string): Promise<string> {
+    return await this.#look(op, path, realPath, () => this.#hangSafe.realpath(op, path));
   }
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {

@@ -106,7 +106,9 @@ async function openImages(
     registry: { configDir: settings.registryConfigDir, credentialFiles, env },
     journal,
     imageUser: (imageId) => {
-      const user = containers.list().find(({ meta }) => meta.facts.image.id === imageId);
+      const user = containers.list().find(({ meta: { facts } }) => {
+        return facts.image.id === imageId || facts.imageVolumes?.some((volume) => volume.imageId === imageId) === true;
+      });
       return user === undefined ? undefined : `container ${user.meta.id}`;
     },
   });

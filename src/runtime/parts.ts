@@ -28,7 +28,7 @@ export interface ImageLookup {
 export interface ContainerSnapshots {
   /** A writable layer over the image's layers (bottom first). */
   prepare(op: Op, id: string, diffIds: readonly string[]): Promise<void>;
-  mount(op: Op, id: string, target: string): Promise<void>;
+  mount(op: Op, id: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
   /** Not mounted is a success. */
   unmount(op: Op, target: string): Promise<void>;
   /** Gone is a success. */

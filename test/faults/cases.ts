@@ -74,6 +74,7 @@ const REPEATED_EARLY: readonly string[] = [
   'set-up-host',
   'add-network',
   'create-container',
+  'mount-image-volume',
   'start-container',
 ];
 
@@ -97,7 +98,7 @@ const TIMES: Readonly<Partial<Record<FaultVerb, number>>> = {
 const STAGES: readonly RegExp[] = [
   /^(pin-namespace\/|set-up-host\/|add-network\/|make-task\/[^:]*$)/,
   /^run-sandbox\//,
-  /^(create-container|make-snapshot)\//,
+  /^(create-container|make-snapshot|mount-image-volume)\//,
   /^make-task\/.*:2$/,
   /^start-container\//,
   /^(exit|delete-task|release\/(task|rootfs|bundle)-)/,

@@ -3,26 +3,35 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ContainerState,
+  Mount,
   NamespaceMode,
   Protocol,
   type ContainerStatus,
   type PodSandboxConfig,
 } from '../../src/cri/gen/api.ts';
 import { isKind } from '../../src/lib/errors.ts';
-import { container, op, pod } from '../integration/runtime/runtime-fixture.ts';
+import { container, IMAGE, op, pod } from '../integration/runtime/runtime-fixture.ts';
 import type { TempRoot } from '../support/temp-root.ts';
 import type { FaultDaemon } from './fault-daemon.ts';
 
 /** Says that it began, and never twice; its exit code is known beforehand. */
 const SCRIPTS = {
   /** Ends by itself. */
-  own: { code: 7, script: 'echo begin; echo end; exit 7' },
+  own: { code: 7, script: 'echo begin; test -x /volume/busybox || exit 1; echo end; exit 7' },
   /** Ends when asked to. */
   trap: { code: 9, script: 'trap "echo end; exit 9" TERM; echo begin; while :; do sleep 0.05; done' },
   /** Must be killed. */
   hard: { code: 137, script: 'trap "" TERM; echo begin; while :; do sleep 1; done' },
 } as const;
 type Name = keyof typeof SCRIPTS;
+
+/** The image beside itself, read-only. */
+const IMAGE_VOLUME = Mount.fromPartial({
+  containerPath: '/volume',
+  readonly: true,
+  image: { image: IMAGE },
+  imageSubPath: 'bin',
+});
 
 /** The same one in each life: it is free again when the one before is over. */
 const PUBLISHED = { protocol: Protocol.TCP, containerPort: 80, hostPort: 8080, hostIp: '' };
@@ -87,6 +96,7 @@ class PodLife {
     const config = container(name, ['sh', '-c', SCRIPTS[name].script], {
       metadata: { name, attempt },
       logPath: `${name}/${String(attempt)}.log`,
+      mounts: name === 'own' ? [IMAGE_VOLUME] : [],
     });
     const request = { podSandboxId: this.#sandboxId, config, sandboxConfig: this.#config };
     const { containerId } = await this.#daemon.ask(({ runtime }) => runtime.createContainer(op, request));

@@ -5,6 +5,7 @@ import {
   type ContainerStatusResponse,
   type ContainerUser as CriUser,
   type ImageSpec,
+  type Mount,
 } from '../../cri/gen/api.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
@@ -75,13 +76,21 @@ export function shownStatus(record: ContainerRecord): CriStatus {
     message: exit.message,
     labels: config.labels,
     annotations: config.annotations,
-    mounts: config.mounts,
+    mounts: shownMounts(record),
     logPath: facts.logPath ?? '',
     resources:
       config.linux?.resources === undefined ? undefined : { linux: config.linux.resources, windows: undefined },
     user: shownUser(status),
     stopSignal: criSignal(facts.stopSignal),
   };
+}
+
+/** CRI: `image_ref` is the image that was mounted, by its id: a tag may be another's by now. */
+function shownMounts({ meta: { config, facts } }: ContainerRecord): Mount[] {
+  const ids = (facts.imageVolumes ?? []).map(({ imageId }) => imageId).values();
+  return config.mounts.map((mount) =>
+    mount.image === undefined ? mount : { ...mount, image: { ...mount.image, imageRef: ids.next().value ?? '' } },
+  );
 }
 
 function startedAtOf({ state }: ContainerStatus): number | undefined {

@@ -12,6 +12,7 @@ import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { decideImageVolumes, makeImageVolumes } from './image-volumes.ts';
 import { newContainerStatus, transition } from './state.ts';
 import { effectiveStopSignal } from './stop-signal.ts';
 import { subjectOf } from './subject.ts';
@@ -93,10 +94,12 @@ function decideFacts(rt: RuntimeContext, sandbox: SandboxRecord, id: string, con
   if (image === undefined) throw notFound(`image ${reference} is not here: pull it first`);
   const { repoTags, repoDigests, stopSignal, ...kept } = image;
   const { logDirectory } = sandbox.meta.config;
+  const imageVolumes = decideImageVolumes(rt.images, config.mounts);
   return {
     name: `${sandbox.meta.id}/${metadata.name}/${String(metadata.attempt)}`,
     sandboxId: sandbox.meta.id,
     image: { ...kept, shown: repoTags[0] ?? reference, ref: repoDigests[0] ?? image.id },
+    ...(imageVolumes.length === 0 ? {} : { imageVolumes }),
     stopSignal: effectiveStopSignal(config.stopSignal, stopSignal),
     cgroupPath: join(sandbox.meta.facts.cgroupPath, id),
     ...(logDirectory === '' || config.logPath === '' ? {} : { logPath: join(logDirectory, config.logPath) }),
@@ -116,6 +119,7 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
         await rt.faults.reach('create-container/snapshot-made');
       });
       await rt.faults.reach('create-container/snapshot-held');
+      await makeImageVolumes(op, rt, meta);
       op.signal.throwIfAborted();
       // The world may have changed meanwhile: a stop does not see a container that is still being made.
       const now = rt.sandboxes.get(facts.sandboxId);

@@ -1,8 +1,7 @@
-import { MountPropagation, SupplementalGroupsPolicy, type Mount } from '../../cri/gen/api.ts';
+import { SupplementalGroupsPolicy } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
-import { errnoOf, failedPrecondition, invalidArgument } from '../../lib/errors.ts';
+import { invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
-import { mountOf, readMountinfo } from '../../linux/mountinfo.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
 import type { DeviceInput, HostFacts, ResolvedUser } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
@@ -16,6 +15,7 @@ import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { notGiven } from './confinement.ts';
+import { mountSources } from './mount-sources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
 import { specInputOf, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
@@ -26,7 +26,7 @@ export interface SpecBuilderDeps {
   readonly runtime: OciRuntimeLocation;
   readonly seccomp: SeccompProfiles;
   /** For what a configuration names on the host: it may be on a share that is dead. */
-  readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir'>;
+  readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath'>;
   /** Process of a running container, for CRI's TARGET mode. */
   pidOf(containerId: string): number | undefined;
 }
@@ -79,8 +79,11 @@ export class SpecBuilder {
   ): Promise<{ request: CreateTaskRequest; user: ContainerUser }> {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
     const { config } = meta;
-    await this.#prepareMountSources(op, config.mounts);
-    const [files, devices] = await Promise.all([readUserFiles(rootfs), this.#devices(op, meta)]);
+    const [mounts, files, devices] = await Promise.all([
+      mountSources(op, this.#deps, meta),
+      readUserFiles(rootfs),
+      this.#devices(op, meta),
+    ]);
     const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
       host: this.#deps.host,
@@ -88,6 +91,7 @@ export class SpecBuilder {
       sandboxPaths: this.#deps.paths.sandbox(sandbox.meta.id),
       user,
       devices,
+      mountSources: mounts,
       ...pidNamespaceOf('podPidNamespace', sandbox.status.infra?.pid),
       ...pidNamespaceOf('targetPidNamespace', this.#targetPid(meta)),
     };
@@ -150,34 +154,6 @@ export class SpecBuilder {
   #targetPid(meta: ContainerMeta): number | undefined {
     const target = meta.config.linux?.securityContext?.namespaceOptions?.targetId ?? '';
     return target === '' ? undefined : this.#deps.pidOf(target);
-  }
-
-  /** A source that is missing is made, as the field's runtimes do; propagation needs a source that takes part in it. */
-  async #prepareMountSources(op: Op, mounts: readonly Mount[]): Promise<void> {
-    for (const { hostPath } of mounts) await this.#makeIfMissing(op, hostPath);
-    const propagating = mounts.filter(({ propagation }) => propagation !== MountPropagation.PROPAGATION_PRIVATE);
-    if (propagating.length === 0) return;
-    const infos = await readMountinfo();
-    for (const { hostPath, propagation } of propagating) {
-      const info = mountOf(infos, hostPath);
-      const shared = info?.shared !== undefined;
-      const both = propagation === MountPropagation.PROPAGATION_BIDIRECTIONAL;
-      if (shared || (!both && info?.master !== undefined)) continue;
-      const wanted = both ? 'shared' : 'shared or slave';
-      throw failedPrecondition(
-        `mount ${hostPath}: it is on ${info?.mountPoint ?? '/'}, which is not a ${wanted} mount`,
-      );
-    }
-  }
-
-  async #makeIfMissing(op: Op, path: string): Promise<void> {
-    const { hostFiles } = this.#deps;
-    try {
-      await hostFiles.stat(op, path);
-    } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') throw error;
-      await hostFiles.mkdir(op, path, 0o755);
-    }
   }
 }
 

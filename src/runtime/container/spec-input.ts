@@ -1,16 +1,9 @@
-import {
-  MountPropagation,
-  NamespaceMode,
-  type LinuxContainerResources,
-  type LinuxContainerSecurityContext,
-  type Mount,
-} from '../../cri/gen/api.ts';
-import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { NamespaceMode, type LinuxContainerResources, type LinuxContainerSecurityContext } from '../../cri/gen/api.ts';
+import { failedPrecondition } from '../../lib/errors.ts';
 import type {
   ContainerSpecInput,
   DeviceInput,
   HostFacts,
-  MountInput,
   NamespaceChoice,
   ResolvedUser,
   ResourcesInput,
@@ -21,6 +14,7 @@ import type { ContainerMeta } from '../store/container-record.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta } from '../store/sandbox-record.ts';
 import { appArmorProfileOf } from './confinement.ts';
+import { mountInputs } from './mount-inputs.ts';
 
 /** What has to be looked up in the world before the specification can be written. */
 export interface SpecFacts {
@@ -30,6 +24,8 @@ export interface SpecFacts {
   readonly user: ResolvedUser;
   readonly seccomp?: OciSeccomp;
   readonly devices: readonly DeviceInput[];
+  /** Of each mount of the configuration; absent while it is only checked. */
+  readonly mountSources?: readonly string[];
   /** `/proc/<pid>/ns/pid` of the pod's infra process, and of the container that CRI's TARGET mode names. */
   readonly podPidNamespace?: string;
   readonly targetPidNamespace?: string;
@@ -78,7 +74,7 @@ export function specInputOf(
     hostsPath: paths.hosts,
     hostnamePath: paths.hostname,
     resolvConfPath: paths.resolvConf,
-    mounts: config.mounts.map(mountInput),
+    mounts: mountInputs(config, world.mountSources),
     devices: world.devices,
     resources: resourcesInput(config.linux?.resources),
     cgroupPath: facts.cgroupPath,
@@ -126,28 +122,6 @@ function pidNamespace(
       if (world.targetPidNamespace === undefined) throw failedPrecondition('the target container does not run');
       return { kind: 'path', path: world.targetPidNamespace };
   }
-}
-
-const PROPAGATIONS = {
-  [MountPropagation.PROPAGATION_PRIVATE]: 'private',
-  [MountPropagation.PROPAGATION_HOST_TO_CONTAINER]: 'rslave',
-  [MountPropagation.PROPAGATION_BIDIRECTIONAL]: 'rshared',
-} as const;
-
-function mountInput(mount: Mount): MountInput {
-  const { containerPath, hostPath, readonly, propagation } = mount;
-  if (containerPath === '') throw invalidArgument('a mount has no container_path');
-  if (mount.image !== undefined)
-    throw notImplemented(`mount ${containerPath}: images as volumes are not supported yet`);
-  if (!hostPath.startsWith('/'))
-    throw invalidArgument(`mount ${containerPath}: host_path "${hostPath}" is not absolute`);
-  if (mount.recursiveReadOnly) {
-    throw notImplemented(`mount ${containerPath}: recursive read-only mounts are not supported yet`);
-  }
-  if (mount.uidMappings.length + mount.gidMappings.length > 0) {
-    throw notImplemented(`mount ${containerPath}: id-mapped mounts are not supported yet`);
-  }
-  return { containerPath, hostPath, readOnly: readonly, propagation: PROPAGATIONS[propagation] };
 }
 
 function resourcesInput(resources: LinuxContainerResources | undefined): ResourcesInput {

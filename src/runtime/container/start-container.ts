@@ -22,6 +22,7 @@ import type { SandboxRecord } from '../store/sandbox-record.ts';
 import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
+import { mountImageVolumes, volumeMounts } from './image-volumes.ts';
 import { canStart, describe, transition, type ContainerStatus } from './state.ts';
 import { armExit, hasCommandRun, lookAtTask } from './start-outcome.ts';
 import { subjectOf } from './subject.ts';
@@ -136,6 +137,7 @@ export function startItems(rt: Pick<RuntimeContext, 'paths' | 'specs'>, meta: Co
   return [
     { kind: 'bundle', key: bundle, data: { root: rt.paths.containers }, volatile: false },
     { kind: 'rootfs', key: rootfs, volatile: true },
+    ...volumeMounts(rt.paths, meta),
     { kind: 'task', key: meta.id, data: { ...rt.specs.taskTraces(meta) }, volatile: true },
   ];
 }
@@ -163,7 +165,7 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   if (meta.facts.logPath !== undefined) await rt.folders.make(dirname(meta.facts.logPath), 0o755);
   await rt.faults.reach('start-container/folders-made');
   await withLimit(op, rt.clock, PREPARE_TIMEOUT_MS, `mounting the root file system of container ${id}`, (limited) =>
-    rt.snapshots.mount(limited, id, rootfs),
+    rt.snapshots.mount(limited, id, rootfs).then(() => mountImageVolumes(limited, rt, meta)),
   );
   await rt.faults.reach('start-container/rootfs-mounted');
   const what = `preparing the task of container ${id}`;

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, rm, symlink, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readInRoot } from './read-in-root.ts';
+import { placeInRoot, readInRoot } from './read-in-root.ts';
 
 test('an image’s file is read inside the image, whatever its links say', async () => {
   const dir = await mkdtemp(join(tmpdir(), 'gt-root-'));
@@ -37,7 +37,24 @@ test('an image’s file is read inside the image, whatever its links say', async
     await assert.rejects(read('/etc'), /not a regular file|folder/);
     await assert.rejects(read('/etc/fifo'), /not a regular file/);
     await assert.rejects(readInRoot(root, '/usr/etc/passwd', 3), /more than 3/);
+    const places: readonly (readonly [string, string | undefined])[] = [
+      ['/', ''],
+      ['..', ''],
+      ['usr/etc', 'usr/etc'],
+      ['/link', 'usr/etc'],
+      ['link/../../etc/absolute', 'usr/etc/passwd'],
+      ['/etc/climbing', 'usr/etc/passwd'],
+      ['etc/out', undefined],
+      ['../../../passwd', undefined],
+      ['none', undefined],
+      ['etc/absolute/x', undefined],
+    ];
+    for (const [path, place] of places) {
+      assert.equal(await placeInRoot(root, path), place === undefined ? undefined : join(root, place), path);
+    }
+    await assert.rejects(placeInRoot(root, 'etc/loop/x'), /too many links/);
     const open = (await readdir('/proc/self/fd')).length;
+    await placeInRoot(root, '/link');
     await read('/etc/climbing');
     assert.equal((await readdir('/proc/self/fd')).length, open);
   } finally {

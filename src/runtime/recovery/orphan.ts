@@ -1,4 +1,5 @@
 import { parseOwner } from '../store/owners.ts';
+import { containerOfSnapshot } from '../store/paths.ts';
 
 /** Something on the host that is this instance's and that no object owns. */
 export type Orphan =
@@ -20,6 +21,8 @@ export function laneOfOrphan(orphan: Orphan): string {
       return orphan.path;
     case 'cgroup':
       return /(?:^|\/)(?:pod)?([0-9a-f]{64})$/.exec(orphan.path)?.[1] ?? orphan.path;
+    case 'snapshot':
+      return containerOfSnapshot(orphan.id) ?? orphan.id;
     default:
       return orphan.id;
   }

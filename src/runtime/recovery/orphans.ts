@@ -4,6 +4,7 @@ import type { RuntimeContext } from '../context.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { deferredNetworkSubject, parseOwner } from '../store/owners.ts';
+import { containerOfSnapshot, isVolumeName } from '../store/paths.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
@@ -46,7 +47,9 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
     ...owners.map((owner): Orphan => ({ kind: 'ledger', owner })),
     ...strangers(sandboxes).map((id): Orphan => ({ kind: 'sandbox-folder', id })),
     ...strangers(containers).map((id): Orphan => ({ kind: 'container-folder', id })),
-    ...strangers(snapshots).map((id): Orphan => ({ kind: 'snapshot', id })),
+    ...snapshots
+      .filter((id) => strangers([containerOfSnapshot(id) ?? '']).length > 0)
+      .map((id): Orphan => ({ kind: 'snapshot', id })),
     ...strangers([...new Set([...written, ...kept])]).map((id): Orphan => ({ kind: 'exit-file', id })),
     ...networks
       .map((name) => join(rt.settings.netnsDir, name))
@@ -105,7 +108,8 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
     }
     case 'container-folder': {
       const { bundle, rootfs } = rt.paths.container(orphan.id);
-      await rt.snapshots.unmount(op, rootfs);
+      const volumes = (await rt.folders.names(bundle)).filter(isVolumeName);
+      for (const path of [rootfs, ...volumes.map((name) => join(bundle, name))]) await rt.snapshots.unmount(op, path);
       await rt.trees.remove(op, rt.paths.containers, bundle);
       return;
     }

@@ -2,6 +2,7 @@ import type { Op } from '../../lib/abort.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
+import { volumeSnapshots } from '../container/image-volumes.ts';
 import { startItems } from '../container/start-container.ts';
 import { taskOf } from '../container/state.ts';
 import { networkRequestOf } from '../sandbox/network-request.ts';
@@ -24,6 +25,7 @@ export async function restoreContainerLedger(rt: RuntimeContext, { meta, status 
   const isPresent = isOfBoot(status, rt.bootId);
   const mayHold = [
     { kind: 'snapshot', key: meta.id, volatile: false },
+    ...volumeSnapshots(meta),
     ...startItems(rt, meta).map((item) =>
       item.kind === 'task' && task !== undefined ? { ...item, data: { ...task } } : item,
     ),

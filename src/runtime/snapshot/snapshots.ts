@@ -22,6 +22,7 @@ import type { RuntimePaths } from '../store/paths.ts';
 import type { LayerDirectory } from './layer-directory.ts';
 import { lowerStack, type LowerStack } from './lower-stack.ts';
 import { readRecord, RECORD_NAME, type SnapshotRecord } from './snapshot-record.ts';
+import { snapshotOfMount } from './snapshot-mount.ts';
 import { namesOf, takeOff } from './take-off.ts';
 import { removeTree, type TreeRemover } from './tree-remover.ts';
 import type { TreeUsage } from './worker/protocol.ts';
@@ -147,23 +148,31 @@ export class Snapshots {
   }
 
   /**
-   * Mounts the snapshot on an existing directory. Mounted there already is a success.
+   * Mounts the snapshot on an existing directory, `readOnly` without a way to write at all. Mounted there already is a success.
    * @throws NotFound for a missing snapshot, layer or target, FailedPrecondition when it is mounted elsewhere or when
    * the machine went down under it.
    */
-  async mount(op: Op, id: string, target: string): Promise<void> {
+  async mount(
+    op: Op,
+    id: string,
+    target: string,
+    { readOnly = false }: { readonly readOnly?: boolean } = {},
+  ): Promise<void> {
     const directory = this.#directoryOf(id);
     const record = await readRecord(directory);
     if (record === undefined) throw notFound(`snapshot ${id} does not exist`);
     const stack = this.#stackOf(record.diffIds);
-    const request = this.#request(directory, stack, target);
-    const mounted = await this.#mountedAt(request.upperDir);
+    const mounted = await this.#mountedAt(directory);
     if (mounted.some((mount) => mount.mountPoint === target)) return;
     const elsewhere = mounted[0];
     // Two overlays over one upper directory corrupt each other.
     if (elsewhere !== undefined) throw failedPrecondition(`snapshot ${id} is mounted on ${elsewhere.mountPoint}`);
+    if (readOnly) {
+      await this.#deps.mounts.overlay(op, this.#readOnlyRequest(directory, stack, target));
+      return;
+    }
     await this.#forgetVolatile(id, directory, record);
-    await this.#deps.mounts.overlay(op, request);
+    await this.#deps.mounts.overlay(op, this.#request(directory, stack, target));
   }
 
   /**
@@ -181,7 +190,7 @@ export class Snapshots {
    */
   async remove(op: Op, id: string): Promise<void> {
     const directory = this.#directoryOf(id);
-    const mounted = (await this.#mountedAt(join(directory, 'upper')))[0];
+    const mounted = (await this.#mountedAt(directory))[0];
     if (mounted !== undefined) throw failedPrecondition(`snapshot ${id} is still mounted on ${mounted.mountPoint}`);
     await removeTree(this.#deps.remover, op, this.#directory, directory);
     this.#deps.layers.release(id);
@@ -230,12 +239,10 @@ export class Snapshots {
     });
   }
 
-  #request(directory: string, stack: LowerStack, target: string): OverlayRequest & { readonly upperDir: string } {
-    const { layers } = this.#deps;
-    const lowerDirs = stack.diffIds.map((diffId) => layers.filesOf(diffId));
-    if (lowerDirs.length === 0) lowerDirs.push(layers.emptyDirectory);
+  #request(directory: string, stack: LowerStack, target: string): OverlayRequest {
+    const lowerDirs = this.#lowerDirs(stack);
     return {
-      lowerDirs,
+      lowerDirs: lowerDirs.length === 0 ? [this.#deps.layers.emptyDirectory] : lowerDirs,
       upperDir: join(directory, 'upper'),
       workDir: join(directory, 'work'),
       target,
@@ -243,9 +250,17 @@ export class Snapshots {
     };
   }
 
-  async #mountedAt(upper: string): Promise<MountInfo[]> {
-    const option = `upperdir=${upper}`;
-    return (await readMountinfo()).filter((mount) => mount.fsType === 'overlay' && mount.superOptions.includes(option));
+  /** The upper directory is the uppermost of the lower ones: it has the root's attributes, and those that no layer describes. */
+  #readOnlyRequest(directory: string, stack: LowerStack, target: string): OverlayRequest {
+    return { lowerDirs: [join(directory, 'upper'), ...this.#lowerDirs(stack)], target };
+  }
+
+  #lowerDirs(stack: LowerStack): string[] {
+    return stack.diffIds.map((diffId) => this.#deps.layers.filesOf(diffId));
+  }
+
+  async #mountedAt(directory: string): Promise<MountInfo[]> {
+    return (await readMountinfo()).filter((mount) => snapshotOfMount(mount) === directory);
   }
 
   /** The kernel's mark of a volatile mount may go as long as this boot lasts: the page cache still has all of it. */

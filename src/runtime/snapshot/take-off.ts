@@ -2,8 +2,9 @@ import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { errnoOf, unavailable } from '../../lib/errors.ts';
 import { processesUsing, type Holder } from '../../linux/mount-holders.ts';
-import { mountsBelow, mountsOn, readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
+import { mountsBelow, mountsOn, readMountinfo } from '../../linux/mountinfo.ts';
 import type { UnmountOutcome } from '../../linux/mounts.ts';
+import { snapshotOfMount } from './snapshot-mount.ts';
 
 export interface TakeOffDeps {
   readonly mounts: {
@@ -23,7 +24,7 @@ const PAUSES_MS = [50, 200, 500];
 export async function takeOff(op: Op, deps: TakeOffDeps, target: string): Promise<readonly Holder[] | undefined> {
   for (const pauseMs of [...PAUSES_MS, undefined]) {
     const uppermost = mountsOn(await readMountinfo(), target)[0];
-    if (uppermost !== undefined && !isSnapshotMount(uppermost)) {
+    if (uppermost !== undefined && snapshotOfMount(uppermost) === undefined) {
       const { fsType, source } = uppermost;
       throw unavailable(`${target} has ${fsType} of ${source} on it, which somebody else has mounted: it stays`);
     }
@@ -42,13 +43,6 @@ export async function takeOff(op: Op, deps: TakeOffDeps, target: string): Promis
   const holders = await processesUsing(target);
   await deps.mounts.unmount(op, target, { detach: true });
   return holders;
-}
-
-/** Whether it is one of the overlays that we mount: by its own folders, wherever our data lay when it was mounted. */
-export function isSnapshotMount({ fsType, superOptions }: MountInfo): boolean {
-  if (fsType !== 'overlay') return false;
-  const upper = superOptions.flatMap((option) => /^upperdir=(.*)\/upper$/.exec(option)?.[1] ?? [])[0];
-  return upper !== undefined && superOptions.includes(`workdir=${upper}/work`);
 }
 
 export function namesOf(holders: readonly Holder[]): string {

@@ -19,11 +19,24 @@ export interface ContainerImage {
   readonly user?: string;
 }
 
+/** An image that is mounted as a volume, as it was when the container was made. */
+export interface ImageVolume {
+  /** As CRI's mount has it. */
+  readonly containerPath: string;
+  readonly imageId: string;
+  /** As it was asked for. */
+  readonly shown: string;
+  readonly diffIds: readonly string[];
+  /** Inside the image; absent: all of it. */
+  readonly subPath?: string;
+}
+
 export interface ContainerFacts {
   /** Sandbox, container name and attempt: unique among the containers there are. */
   readonly name: string;
   readonly sandboxId: string;
   readonly image: ContainerImage;
+  readonly imageVolumes?: readonly ImageVolume[];
   /** Number: CRI's stop_signal, else the image's, else SIGTERM. */
   readonly stopSignal: number;
   readonly cgroupPath: string;

@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 
 const OCI_STATE = 'oci-';
+const VOLUME = 'volume-';
 
 /** Where the runtime keeps what. `root` survives a reboot, `state` does not. */
 export class RuntimePaths {
@@ -99,7 +100,7 @@ export class RuntimePaths {
 
   container(id: string): ContainerPaths {
     const bundle = join(this.containers, id);
-    return { bundle, rootfs: join(bundle, 'rootfs') };
+    return { bundle, rootfs: join(bundle, 'rootfs'), volume: (n) => join(bundle, `${VOLUME}${String(n)}`) };
   }
 }
 
@@ -117,4 +118,21 @@ export interface SandboxPaths {
 export interface ContainerPaths {
   readonly bundle: string;
   readonly rootfs: string;
+  /** Where its n-th image volume is mounted. */
+  volume(n: number): string;
+}
+
+/** Whether a name in a bundle is that of an image volume's mount point. */
+export function isVolumeName(name: string): boolean {
+  return name.startsWith(VOLUME) && /^\d+$/.test(name.slice(VOLUME.length));
+}
+
+/** Id of the snapshot behind a container's n-th image volume. The one behind its root file system has the container's own id. */
+export function volumeSnapshotId(containerId: string, n: number): string {
+  return `${containerId}-v${String(n)}`;
+}
+
+/** Whose a snapshot is, by its id; undefined for one that is no container's. */
+export function containerOfSnapshot(snapshotId: string): string | undefined {
+  return /^([0-9a-f]{64})(?:-v\d+)?$/.exec(snapshotId)?.[1];
 }

@@ -3,8 +3,8 @@ import { namesIn } from '../../../lib/may-be-gone.ts';
 import { isBelow, readMountinfo } from '../../../linux/mountinfo.ts';
 import type { RuntimeContext } from '../../context.ts';
 import { isOurNetns } from '../../sandbox/plan-sandbox.ts';
-import type { RuntimePaths } from '../../store/paths.ts';
-import { isSnapshotMount } from '../../snapshot/take-off.ts';
+import { isVolumeName, type RuntimePaths } from '../../store/paths.ts';
+import { snapshotOfMount } from '../../snapshot/snapshot-mount.ts';
 import { attachSocketPath } from '../../task/bundle-files.ts';
 import type { Found, Kind } from '../inventory.ts';
 import { OBJECT_ID } from './object-id.ts';
@@ -73,8 +73,9 @@ export async function findMounts({ paths }: Places): Promise<Found[]> {
     const [id = '', name, ...rest] = mountPoint
       .slice((inSandboxes ? paths.sandboxes : paths.containers).length + 1)
       .split('/');
-    const kind = rest.length > 0 ? undefined : (inSandboxes ? SANDBOX_MOUNTS : CONTAINER_MOUNTS).get(name ?? '');
-    const mayBeOurs = kind !== 'rootfs' || isSnapshotMount(mount);
+    const kind =
+      rest.length > 0 ? undefined : inSandboxes ? SANDBOX_MOUNTS.get(name ?? '') : containerMount(name ?? '');
+    const mayBeOurs = kind !== 'rootfs' || snapshotOfMount(mount) !== undefined;
     if (kind !== undefined && mayBeOurs && OBJECT_ID.test(id)) return [{ kind, key: mountPoint, ids: [id] }];
     const foreign = `${fsType} from ${source}, mounted by somebody else in a folder of ours: it keeps that from being removed`;
     return [{ kind: 'mount', key: mountPoint, ids: [id], foreign }];
@@ -86,4 +87,8 @@ const SANDBOX_MOUNTS: ReadonlyMap<string, Kind> = new Map([
   ['ipc', 'pin'],
   ['uts', 'pin'],
 ]);
-const CONTAINER_MOUNTS: ReadonlyMap<string, Kind> = new Map([['rootfs', 'rootfs']]);
+
+/** An image volume is what a root file system is: an overlay of an image's layers. */
+function containerMount(name: string): Kind | undefined {
+  return name === 'rootfs' || isVolumeName(name) ? 'rootfs' : undefined;
+}

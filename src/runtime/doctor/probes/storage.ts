@@ -1,8 +1,7 @@
 import type { Op } from '../../../lib/abort.ts';
 import { join } from 'node:path';
-import type { RuntimePaths } from '../../store/paths.ts';
+import { containerOfSnapshot, type RuntimePaths } from '../../store/paths.ts';
 import type { Found } from '../inventory.ts';
-import { OBJECT_ID } from './object-id.ts';
 
 /** What the doctor asks of the rooms that keep images and snapshots. */
 export interface StorageParts {
@@ -19,10 +18,13 @@ export async function findStored(
   paths: Pick<RuntimePaths, 'snapshots'>,
   parts: Pick<StorageParts, 'snapshots' | 'strays' | 'unusedLayers'>,
 ): Promise<Found[]> {
-  const snapshots = (await parts.snapshots()).filter((id) => OBJECT_ID.test(id));
+  const snapshots = (await parts.snapshots()).flatMap((id): Found[] => {
+    const owner = containerOfSnapshot(id);
+    return owner === undefined ? [] : [{ kind: 'snapshot', key: id, ids: [owner], note: join(paths.snapshots, id) }];
+  });
   const strays = await parts.strays();
   return [
-    ...snapshots.map((id): Found => ({ kind: 'snapshot', key: id, ids: [id], note: join(paths.snapshots, id) })),
+    ...snapshots,
     ...strays.map((key): Found => ({ kind: 'staging', key, note: 'left half made' })),
     ...parts.unusedLayers().map((key): Found => ({ kind: 'layer', key, note: 'no image has it' })),
   ];

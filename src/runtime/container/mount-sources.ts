@@ -1,0 +1,60 @@
+import { MountPropagation, type Mount } from '../../cri/gen/api.ts';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf, failedPrecondition } from '../../lib/errors.ts';
+import type { HostFiles } from '../../linux/host-files.ts';
+import { mountOf, readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
+import type { ContainerMeta } from '../store/container-record.ts';
+import type { RuntimePaths } from '../store/paths.ts';
+import { volumeSource } from './volume-source.ts';
+
+interface Deps {
+  readonly paths: RuntimePaths;
+  readonly hostFiles: Pick<HostFiles, 'realpath' | 'mkdir'>;
+}
+
+/**
+ * Where a container's mounts come from, one for each, links of the host followed. A folder of the host that is missing is made, as the
+ * field's runtimes do. Throws FailedPrecondition for a propagation that the source's own mount does not take part in.
+ */
+export async function mountSources(op: Op, deps: Deps, meta: ContainerMeta): Promise<string[]> {
+  const { mounts } = meta.config;
+  let volumes = 0;
+  const sources: string[] = [];
+  for (const mount of mounts) {
+    const source =
+      mount.image === undefined
+        ? await hostPlace(op, deps.hostFiles, mount.hostPath)
+        : await volumeSource(deps.paths, meta, volumes++);
+    sources.push(source);
+  }
+  const propagating = [...mounts.entries()].filter(([, mount]) => propagates(mount));
+  if (propagating.length > 0) {
+    const infos = await readMountinfo();
+    for (const [i, mount] of propagating) checkPropagation(infos, mount, sources[i] ?? mount.hostPath);
+  }
+  return sources;
+}
+
+async function hostPlace(op: Op, hostFiles: Deps['hostFiles'], path: string): Promise<string> {
+  try {
+    return await hostFiles.realpath(op, path);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error;
+    await hostFiles.mkdir(op, path, 0o755);
+    return await hostFiles.realpath(op, path);
+  }
+}
+
+function propagates({ image, propagation }: Mount): boolean {
+  return image === undefined && propagation !== MountPropagation.PROPAGATION_PRIVATE;
+}
+
+/** Of the mount that the source really is on: a link to it may lie on quite another one. */
+function checkPropagation(infos: readonly MountInfo[], { hostPath, propagation }: Mount, source: string): void {
+  const info = mountOf(infos, source);
+  const shared = info?.shared !== undefined;
+  const both = propagation === MountPropagation.PROPAGATION_BIDIRECTIONAL;
+  if (shared || (!both && info?.master !== undefined)) return;
+  const wanted = both ? 'shared' : 'shared or slave';
+  throw failedPrecondition(`mount ${hostPath}: it is on ${info?.mountPoint ?? '/'}, which is not a ${wanted} mount`);
+}
