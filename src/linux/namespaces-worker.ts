@@ -1,10 +1,10 @@
-import { closeSync, openSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { parentPort } from 'node:worker_threads';
 import { faultsOfThisThread } from '../lib/fault-gate.ts';
 import { errnoError, fromNodeError } from './errno.ts';
 import { CLONE, MS, UMOUNT } from './kernel-constants.ts';
 import { libc } from './libc.ts';
-import type { PinnedKind, PinnedNamespaces, PinThreadRequest } from './namespaces.ts';
+import type { CountersThreadRequest, PinnedKind, PinnedNamespaces, PinThreadRequest } from './namespaces.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
 
 /**
@@ -99,8 +99,30 @@ function pin({ pins, hostname, sysctls }: PinThreadRequest): PinnedNamespaces {
   }
 }
 
+function counters({ netns }: CountersThreadRequest): string {
+  let fd: number;
+  try {
+    fd = openSync(netns, 'r');
+  } catch (error) {
+    throw fromNodeError(error, `open network namespace ${netns}`);
+  }
+  try {
+    check(libc.setns(fd, CLONE.NEWNET), `enter network namespace ${netns}`);
+  } finally {
+    closeSync(fd);
+  }
+  try {
+    return readFileSync('/proc/thread-self/net/dev', 'utf8');
+  } finally {
+    goHome(new Set(['net']));
+  }
+}
+
+const answer = (request: PinThreadRequest | CountersThreadRequest): PinnedNamespaces | string =>
+  'netns' in request ? counters(request) : pin(request);
+
 parentPort?.on('message', (message: PeerRequest) => {
-  void answerRequest(message, pin, (reply) => {
+  void answerRequest(message, answer, (reply) => {
     parentPort?.postMessage(reply);
     if (!reply.ok && reply.error.message.startsWith('the way back')) process.exit(1);
   });

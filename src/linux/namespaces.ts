@@ -35,6 +35,11 @@ export interface PinThreadRequest {
   readonly sysctls: readonly { readonly name: string; readonly file: string; readonly value: string }[];
 }
 
+/** What the thread is asked to read: the interfaces' counters, inside a network namespace that is bound there. */
+export interface CountersThreadRequest {
+  readonly netns: string;
+}
+
 const IDLE_MS = 30_000;
 const MAX_HUNG = 4;
 const MAX_HOSTNAME_BYTES = 64;
@@ -67,7 +72,10 @@ export class Namespaces {
       callsPerPeer: Number.MAX_SAFE_INTEGER,
       onGivenUp: 'leave',
       maxHung: MAX_HUNG,
-      describe: ({ pins: asked }: PinThreadRequest) => `pinning ${asked.map(({ path }) => path).join(', ')}`,
+      describe: (request: PinThreadRequest | CountersThreadRequest) =>
+        'netns' in request
+          ? `reading the counters of ${request.netns}`
+          : `pinning ${request.pins.map(({ path }) => path).join(', ')}`,
     });
   }
 
@@ -114,6 +122,12 @@ export class Namespaces {
     } catch (error) {
       if (errnoOf(error) !== 'ENOENT') throw fromNodeError(error, `remove namespace pin ${path}`);
     }
+  }
+
+  /** The text of /proc/net/dev inside a pinned network namespace. NotFound when there is no such file. */
+  async interfaceCounters(op: Op, netns: string): Promise<string> {
+    const request: CountersThreadRequest = { netns };
+    return (await this.#pool.call(op, request)) as string;
   }
 
   close(): void {

@@ -90,7 +90,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const tookUp = await assembled.takeUp(() => storage.snapshots.list());
   const recovered = recoverTheRest({ objectsRecovered: tookUp.recovered, lost }, ground, storage, networks);
 
-  const meters = openMeters(ground, host, storage);
+  const meters = openMeters(ground, host, kernel, storage);
   meters.start();
 
   return {

@@ -1,6 +1,7 @@
 import { mayHaveProcess } from './container/state.ts';
 import type { Groundwork } from './groundwork.ts';
 import type { Host } from './host.ts';
+import type { KernelCalls } from './kernel-calls.ts';
 import type { Storage } from './open-storage.ts';
 import { isReady } from './sandbox/state.ts';
 import { Meters } from './stats/meters.ts';
@@ -9,6 +10,7 @@ import { Meters } from './stats/meters.ts';
 export function openMeters(
   { clock, background }: Groundwork,
   { cgroups }: Host,
+  { pins }: KernelCalls,
   { sandboxes, containers, snapshots }: Storage,
 ): Meters {
   const meters = new Meters({
@@ -25,6 +27,7 @@ export function openMeters(
         .filter(({ status }) => isReady(status))
         .map(({ meta }) => meta.facts.cgroupPath),
     ],
+    readInside: (op, path) => pins.interfaceCounters(op, path),
     walkLayer: (op, id) => snapshots.usage(op, id),
   });
   containers.observe((before, after) => {

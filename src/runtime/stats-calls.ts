@@ -1,12 +1,18 @@
 import type { RuntimeService } from '../cri/services.ts';
-import { containerStats, listContainerStats, type StatsContext } from './container/container-stats.ts';
+import { containerStats, listContainerStats } from './container/container-stats.ts';
+import { listPodSandboxStats, podSandboxStats } from './sandbox/sandbox-stats.ts';
+import type { StatsContext } from './stats-context.ts';
 
 /** CRI's calls about what pods use. */
-export type StatsCalls = Required<Pick<RuntimeService, 'containerStats' | 'listContainerStats'>>;
+export type StatsCalls = Required<
+  Pick<RuntimeService, 'containerStats' | 'listContainerStats' | 'podSandboxStats' | 'listPodSandboxStats'>
+>;
 
 export function createStatsCalls(context: StatsContext): StatsCalls {
   return {
     containerStats: (op, request) => containerStats(op, context, request),
     listContainerStats: (op, request) => listContainerStats(op, context, request),
+    podSandboxStats: (op, request) => podSandboxStats(op, context, request),
+    listPodSandboxStats: (op, request) => listPodSandboxStats(op, context, request),
   };
 }

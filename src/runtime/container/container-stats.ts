@@ -9,22 +9,13 @@ import type {
 } from '../../cri/gen/api.ts';
 import { matchesLabels } from '../../cri/label-selector.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
-import { withDeadline, type Op } from '../../lib/abort.ts';
-import { kindOf, messageOf, notFound } from '../../lib/errors.ts';
-import type { RuntimeContext } from '../context.ts';
-import type { Meters } from '../stats/meters.ts';
+import type { Op } from '../../lib/abort.ts';
+import { notFound } from '../../lib/errors.ts';
+import { readOr, type StatsContext } from '../stats-context.ts';
 import { criUsage, type CriUsage } from '../stats/to-cri.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { mayHaveProcess } from './state.ts';
 
-/** What the calls about usage work with. */
-export interface StatsContext {
-  readonly rt: Pick<RuntimeContext, 'containers' | 'sandboxes' | 'clock' | 'paths' | 'log'>;
-  readonly meters: Pick<Meters, 'cgroup' | 'layers'>;
-}
-
-/** One whose files cannot be read in this time is told of without them, and holds up no other. */
-const READ_TIMEOUT_MS = 2_000;
 /** A call waits so long for a walk through what a container has written; then it tells what the last one found. */
 const PATIENCE_OF_ONE_MS = 2_000;
 const PATIENCE_OF_ALL_MS = 500;
@@ -50,7 +41,16 @@ export async function listContainerStats(
   { filter }: ListContainerStatsRequest,
 ): Promise<ListContainerStatsResponse> {
   const wanted = context.rt.containers.list().filter((record) => passes(record, filter));
-  return { stats: await Promise.all(wanted.map((record) => statsOf(op, context, record, PATIENCE_OF_ALL_MS))) };
+  return { stats: await statsOfAll(op, context, wanted) };
+}
+
+/** As they are told of in a list. */
+export function statsOfAll(
+  op: Op,
+  context: StatsContext,
+  records: readonly ContainerRecord[],
+): Promise<ContainerStats[]> {
+  return Promise.all(records.map((record) => statsOf(op, context, record, PATIENCE_OF_ALL_MS)));
 }
 
 function passes({ meta, status }: ContainerRecord, filter: ContainerStatsFilter | undefined): boolean {
@@ -92,22 +92,15 @@ async function statsOf(
 /** Undefined of one that does not run, and of one that cannot be read now. */
 async function usageOf(
   op: Op,
-  { rt, meters }: StatsContext,
+  context: StatsContext,
   { meta, status }: ContainerRecord,
 ): Promise<CriUsage | undefined> {
   if (!mayHaveProcess(status)) return undefined;
-  const ageMs = Math.max(rt.clock.wallMs() - startOf({ meta, status }), 0);
+  const ageMs = Math.max(context.rt.clock.wallMs() - startOf({ meta, status }), 0);
+  const { cgroupPath } = meta.facts;
   const what = `reading the cgroup of container ${meta.id}`;
-  try {
-    const read = await withDeadline(op, rt.clock, READ_TIMEOUT_MS, what, () =>
-      meters.cgroup(meta.facts.cgroupPath, ageMs),
-    );
-    return read === undefined ? undefined : criUsage(read.usage, read.nanoCores);
-  } catch (error) {
-    op.signal.throwIfAborted();
-    rt.log.warn({ containerId: meta.id, errKind: kindOf(error), error: messageOf(error) }, 'usage could not be read');
-    return undefined;
-  }
+  const read = await readOr(op, context, what, () => context.meters.cgroup(cgroupPath, ageMs));
+  return read === undefined ? undefined : criUsage(read.usage, read.nanoCores);
 }
 
 function startOf({ status }: ContainerRecord): number {

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
-import { readCgroupFile } from '../../linux/cgroup-files.ts';
+import { deepestFirst, readCgroupFile, words } from '../../linux/cgroup-files.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { CgroupPlaces } from '../../linux/cgroup-places.ts';
 import type { CgroupUsage } from './cgroup-usage.ts';
@@ -23,6 +23,17 @@ export class CgroupReader {
     const isV2 = this.#places.host.mode === 'v2';
     const text = await this.#read(path, isV2 ? V2_USAGE_FILES : V1_USAGE_FILES);
     return isV2 ? usageV2(text, this.#clock.wallMs()) : usageV1(text, this.#clock.wallMs());
+  }
+
+  /** How many processes are in it and below. */
+  async processes(path: string): Promise<number> {
+    // Each process is in every tree: one tells all.
+    const place = this.#places.of(path, 'pids') ?? this.#places.all(path)[0];
+    let count = 0;
+    for (const directory of place === undefined ? [] : await deepestFirst(place.directory)) {
+      count += words(await readCgroupFile(join(directory, 'cgroup.procs'))).length;
+    }
+    return count;
   }
 
   async #read(path: string, wanted: WantedFiles): Promise<CgroupText> {

@@ -6,6 +6,8 @@ import type { CgroupUsage } from './cgroup-usage.ts';
 import { CpuCollector } from './cpu-collector.ts';
 import { CpuWindows } from './cpu-windows.ts';
 import { LayerUsage, type LayerUsageDeps } from './layer-usage.ts';
+import type { InterfaceCounters } from './net-dev.ts';
+import { NetworkReader, type NetworkReaderDeps, type PodNetns } from './network-reader.ts';
 
 export interface MetersDeps {
   readonly clock: Clock;
@@ -14,16 +16,19 @@ export interface MetersDeps {
   /** Cgroups of what runs now. */
   readonly running: () => readonly string[];
   readonly walkLayer: LayerUsageDeps['walk'];
+  readonly readInside: NetworkReaderDeps['readInside'];
 }
 
 /** All that is measured, over this host. */
 export class Meters {
   readonly layers: LayerUsage;
   readonly #cgroups: CgroupReader;
+  readonly #networks: NetworkReader;
   readonly #windows: CpuWindows;
   readonly #collector: CpuCollector;
 
-  constructor({ clock, background, host, running, walkLayer }: MetersDeps) {
+  constructor({ clock, background, host, running, walkLayer, readInside }: MetersDeps) {
+    this.#networks = new NetworkReader({ readInside });
     this.layers = new LayerUsage({ clock, background, walk: walkLayer });
     this.#cgroups = new CgroupReader({ clock, host });
     this.#windows = new CpuWindows(clock);
@@ -42,6 +47,16 @@ export class Meters {
 
   close(): void {
     this.#collector.close();
+  }
+
+  /** Of the cgroup and all below it. */
+  processes(path: string): Promise<number> {
+    return this.#cgroups.processes(path);
+  }
+
+  /** Undefined when the namespace is gone. */
+  network(op: Op, netns: PodNetns): Promise<InterfaceCounters[] | undefined> {
+    return this.#networks.counters(op, netns);
   }
 
   /** Undefined when there is no such cgroup. `ageMs`: since when it is there. */

@@ -2,12 +2,15 @@ import type {
   CpuUsage as CriCpu,
   IoUsage,
   MemoryUsage as CriMemory,
+  NetworkInterfaceUsage,
+  NetworkUsage,
   PsiData,
   PsiStats,
   SwapUsage,
 } from '../../cri/gen/api.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import { workingSetOf, type CgroupUsage, type Pressure, type PressureLine } from './cgroup-usage.ts';
+import { defaultInterface, type InterfaceCounters } from './net-dev.ts';
 
 const NS_PER_US = 1000n;
 
@@ -32,6 +35,26 @@ export function criUsage(usage: CgroupUsage, nanoCores: bigint | undefined): Cri
     memory: criMemory(usage, timestamp),
     swap: criSwap(usage, timestamp),
     io: usage.ioPressure === undefined ? undefined : { timestamp, psi: criPressure(usage.ioPressure) },
+  };
+}
+
+/** CRI's picture of a pod's network. Pure. */
+export function criNetwork(interfaces: readonly InterfaceCounters[], takenAtWallMs: number): NetworkUsage {
+  const main = defaultInterface(interfaces);
+  return {
+    timestamp: toNanoseconds(takenAtWallMs),
+    defaultInterface: main === undefined ? undefined : criInterface(main),
+    interfaces: interfaces.map(criInterface),
+  };
+}
+
+function criInterface({ name, received, sent }: InterfaceCounters): NetworkInterfaceUsage {
+  return {
+    name,
+    rxBytes: { value: received.bytes },
+    rxErrors: { value: received.errors },
+    txBytes: { value: sent.bytes },
+    txErrors: { value: sent.errors },
   };
 }
 
