@@ -9,6 +9,7 @@ import type { JournalWriter } from '../journal/journal.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { PendingWork, PodSubresources } from '../kube/gantry-extensions.ts';
+import type { PodStreamUrls } from '../kube/streams/pod-streams.ts';
 import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
 import { HangSafe } from '../linux/hang-safe.ts';
@@ -18,7 +19,7 @@ import { podFolderExaminer } from './doctor/pod-folders.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
-import { podSubresources } from './logs/subresources.ts';
+import { podSubresources } from './subresources/subresources.ts';
 import { fileSystemBytes, readHostDns, readHostsFile } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { hearRuntime } from './pleg/hear-runtime.ts';
@@ -71,8 +72,8 @@ export interface Agent {
   start(): Promise<void>;
   /** Stops looking after pods. Containers run on, volumes stay. */
   stop(): Promise<void>;
-  /** `logs` and `exec` for the API. */
-  readonly subresources: PodSubresources;
+  /** What the API is asked for below a pod. */
+  readonly subresources: PodSubresources & PodStreamUrls;
   /** Volumes of any pod, gone from the API or not, whose teardown something is in the way of. */
   pendingVolumes(): Promise<readonly PendingVolume[]>;
   /** What is not finished of a pod, for `explain`. */

@@ -158,6 +158,7 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
     listen: [config.apiListen],
     version,
     pods: agent.subresources,
+    streams: agent.subresources,
     extensions: gantryExtensions({ runtime, journal, kube, agent: () => agent }),
     notReady: () => takeOver.notReady(),
   });

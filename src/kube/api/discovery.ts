@@ -1,9 +1,17 @@
 import { RESOURCES } from '../resources.ts';
+import { STREAM_SUBRESOURCES } from '../streams/pod-streams.ts';
 
 /** The documents by which clients find out what this API has. */
 
 const VERBS: readonly string[] = ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'];
 const STATUS_VERBS: readonly string[] = ['get', 'patch', 'update'];
+
+const STREAM_VERBS: readonly string[] = ['create', 'get'];
+const STREAM_KINDS = {
+  exec: 'PodExecOptions',
+  attach: 'PodAttachOptions',
+  portforward: 'PodPortForwardOptions',
+} as const;
 
 /** The Kubernetes release whose API this one follows. */
 const KUBERNETES_MINOR = '36';
@@ -33,8 +41,11 @@ export const coreResources = {
     const more = info.hasStatus
       ? [{ name: `${info.resource}/status`, singularName: '', namespaced, kind, verbs: STATUS_VERBS }]
       : [];
+    const streams = STREAM_SUBRESOURCES.map((name) => {
+      return { name: `pods/${name}`, singularName: '', namespaced, kind: STREAM_KINDS[name], verbs: STREAM_VERBS };
+    });
     const log = { name: 'pods/log', singularName: '', namespaced, kind, verbs: ['get'] };
-    return [main, ...more, ...(info.resource === 'pods' ? [log] : [])];
+    return [main, ...more, ...(info.resource === 'pods' ? [log, ...streams] : [])];
   }),
 };
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { childSignal } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { canceled } from '../../lib/errors.ts';
@@ -7,12 +8,22 @@ import { http } from '../../lib/node-http.ts';
 import type { GantryExtensions, PodSubresources } from '../gantry-extensions.ts';
 import { isResource, RESOURCES } from '../resources.ts';
 import { apiError } from '../status-error.ts';
+import type { PodStreamUrls } from '../streams/pod-streams.ts';
 import { apiGroups, apiVersions, coreResources, openApiCore, openApiIndex, versionInfo } from './discovery.ts';
 import { listenOn, parseListenAddress, type Listening } from './listen.ts';
 import type { ApiRegistry } from './registry.ts';
-import { methodNotAllowed, noSuchPath, sendError, sendJson, sendText, type Exchange } from './routes/exchange.ts';
+import {
+  methodNotAllowed,
+  noSuchPath,
+  sendError,
+  sendJson,
+  sendText,
+  type Exchange,
+  type Upgrade,
+} from './routes/exchange.ts';
 import { serveGantry, serveLog } from './routes/gantry-routes.ts';
 import { serveObjects, type ObjectTarget } from './routes/object-routes.ts';
+import { isStreamPath, isStreamSubresource, serveStream } from './routes/stream-routes.ts';
 
 export interface ApiServerConfig {
   readonly registry: ApiRegistry;
@@ -23,6 +34,7 @@ export interface ApiServerConfig {
   /** Gantry's own version, for /version. */
   readonly version: string;
   readonly pods?: PodSubresources;
+  readonly streams?: PodStreamUrls;
   readonly extensions?: GantryExtensions;
   /** For /readyz: why not, or undefined when all is well. */
   readonly notReady?: () => string | undefined;
@@ -48,8 +60,13 @@ export async function serveApi(config: ApiServerConfig): Promise<ApiServer> {
   try {
     for (const text of config.listen) {
       const address = parseListenAddress(text);
-      const server = http.createServer((request, response) => {
-        void serve(config, closing.signal, address.kind === 'tcp', request, response);
+      const overTcp = address.kind === 'tcp';
+      const shouldUpgradeCallback = (request: IncomingMessage): boolean => isStreamPath(request.url ?? '');
+      const server = http.createServer({ shouldUpgradeCallback }, (request, response) => {
+        void serve(config, closing.signal, overTcp, request, response);
+      });
+      server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+        void serve(config, closing.signal, overTcp, request, answerOn(socket, request), { socket, head });
       });
       // What is not HTTP at all is answered by the parser, and is no news to the log.
       server.on('clientError', (_error, socket) => {
@@ -64,6 +81,17 @@ export async function serveApi(config: ApiServerConfig): Promise<ApiServer> {
     throw error;
   }
   return { addresses: listenings.map(({ address }) => address), close };
+}
+
+/** The answer to a request whose connection Node has let go of. */
+function answerOn(socket: Socket, request: IncomingMessage): ServerResponse {
+  socket.on('error', () => undefined);
+  socket.setNoDelay(true);
+  const response = new http.ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(socket);
+  response.once('finish', () => socket.destroySoon());
+  return response;
 }
 
 async function closed(server: Server): Promise<void> {
@@ -82,6 +110,7 @@ async function serve(
   overTcp: boolean,
   request: IncomingMessage,
   response: ServerResponse,
+  upgrade?: Upgrade,
 ): Promise<void> {
   using child = childSignal(closing);
   // The client went away, or the answer is complete.
@@ -94,6 +123,7 @@ async function serve(
     query: new URLSearchParams(),
     request,
     response,
+    ...(upgrade === undefined ? {} : { upgrade }),
   };
   try {
     const url = parseUrl(request.url ?? '/');
@@ -186,11 +216,8 @@ async function routeObject(config: ApiServerConfig, exchange: Exchange, path: re
     await serveObjects(config, exchange, target);
   } else if (resource === 'pods' && subresource === 'log') {
     await serveLog(config, exchange, namespace ?? '', name ?? '');
-  } else if (resource === 'pods' && ['exec', 'attach', 'portforward'].includes(subresource)) {
-    throw apiError(
-      'NotImplemented',
-      `${subresource}: streaming is not there yet; \`gantry exec\` runs a command without a terminal`,
-    );
+  } else if (resource === 'pods' && isStreamSubresource(subresource)) {
+    await serveStream(config, exchange, subresource, { namespace: namespace ?? '', name: name ?? '' });
   } else throw noSuchPath(exchange);
 }
 

@@ -1,9 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import type { Op } from '../../../lib/abort.ts';
 import { isKind, messageOf } from '../../../lib/errors.ts';
 import { UNCHANGED_HEADER } from '../../gantry-extensions.ts';
 import { apiError, statusOf } from '../../status-error.ts';
 import type { WriteResult } from '../registry.ts';
+
+/** A connection that its client wants to use for another protocol, with what came behind the request. */
+export interface Upgrade {
+  readonly socket: Duplex;
+  readonly head: Buffer;
+}
 
 /** One request on its way through the routes. */
 export interface Exchange {
@@ -14,6 +21,8 @@ export interface Exchange {
   readonly query: URLSearchParams;
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
+  /** The client wants another protocol than HTTP from here on, where there may be one. */
+  readonly upgrade?: Upgrade;
 }
 
 export function sendJson(

@@ -1,36 +1,23 @@
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
+import { invalidArgument, notFound } from '../../lib/errors.ts';
 import { parseRfc3339 } from '../../lib/rfc3339.ts';
-import type { RuntimeService } from '../../cri/services.ts';
-import { EXEC_OUTPUT_CAP_BYTES } from '../../cri/exec-output-cap.ts';
-import { ExecSyncRequest } from '../../cri/gen/api.ts';
-import type { KubeClient } from '../../kube/client.ts';
-import type { ExecOutcome, ExecRequest, LogOptions, PodSubresources } from '../../kube/gantry-extensions.ts';
+import type { LogOptions } from '../../kube/gantry-extensions.ts';
 import { readPodState } from '../pleg/read-pod-state.ts';
 import { hasExited, lastExitedOf, latestOf, type RuntimeContainer } from '../pleg/pod-runtime-state.ts';
-import { toNodePod, type NodePod } from '../pods/node-pod.ts';
+import type { NodePod } from '../pods/node-pod.ts';
 import type { PodPaths } from '../pods/paths.ts';
-import { readLogs } from './read-logs.ts';
+import { readLogs } from '../logs/read-logs.ts';
+import { containerName, findPod, type FindContainerDeps } from './find-container.ts';
 
-export interface SubresourceDeps {
-  readonly kube: Pick<KubeClient, 'get'>;
-  readonly runtime: RuntimeService;
+export interface PodLogsDeps extends FindContainerDeps {
   readonly clock: Clock;
   readonly paths: PodPaths;
-  readonly agentId: string;
 }
 
-/** A pod's logs, and commands in its containers. */
-export function podSubresources(deps: SubresourceDeps): PodSubresources {
-  return {
-    logs: (op, options) => logs(op, deps, options),
-    execSync: (op, request) => exec(op, deps, request),
-  };
-}
-
-async function* logs(op: Op, deps: SubresourceDeps, options: LogOptions): AsyncGenerator<Uint8Array> {
+/** What a container of a pod wrote. */
+export async function* podLogs(op: Op, deps: PodLogsDeps, options: LogOptions): AsyncGenerator<Uint8Array> {
   const pod = await findPod(op, deps, options);
   const name = containerName(pod, options.container);
   const container = await runToShow(op, deps, pod, name, options.previous ?? false);
@@ -47,44 +34,9 @@ async function* logs(op: Op, deps: SubresourceDeps, options: LogOptions): AsyncG
   });
 }
 
-async function exec(op: Op, deps: SubresourceDeps, request: ExecRequest): Promise<ExecOutcome> {
-  const pod = await findPod(op, deps, request);
-  const name = containerName(pod, request.container);
-  const state = await readPodState(op, deps.runtime, deps.agentId, pod.uid);
-  const container = latestOf(state, name);
-  if (container?.state.kind !== 'running')
-    throw failedPrecondition(`container ${name} of pod ${pod.name} is not running`);
-  const { exitCode, stdout, stderr } = await deps.runtime.execSync(
-    op,
-    ExecSyncRequest.fromPartial({
-      containerId: container.id,
-      cmd: [...request.command],
-      timeout: BigInt(request.timeoutSeconds ?? 0),
-    }),
-  );
-  const reached = (stream: Uint8Array): boolean => stream.length >= EXEC_OUTPUT_CAP_BYTES;
-  const cutOff = (['stdout', 'stderr'] as const).filter((name) => reached(name === 'stdout' ? stdout : stderr));
-  return { exitCode, stdout, stderr, cutOff };
-}
-
-async function findPod(op: Op, deps: SubresourceDeps, key: { namespace: string; name: string }): Promise<NodePod> {
-  return toNodePod(await deps.kube.get(op, 'pods', { namespace: key.namespace, name: key.name }));
-}
-
-function containerName(pod: NodePod, wanted: string | undefined): string {
-  const names = pod.spec.containers.map(({ name }) => name);
-  if (wanted !== undefined && wanted !== '') {
-    if (names.includes(wanted)) return wanted;
-    throw invalidArgument(`container ${wanted} is not valid for pod ${pod.name}: it has ${names.join(', ')}`);
-  }
-  const [only] = names;
-  if (names.length === 1 && only !== undefined) return only;
-  throw invalidArgument(`a container name must be specified for pod ${pod.name}, choose one of: [${names.join(' ')}]`);
-}
-
 async function runToShow(
   op: Op,
-  deps: SubresourceDeps,
+  deps: PodLogsDeps,
   pod: NodePod,
   name: string,
   previous: boolean,
@@ -109,7 +61,7 @@ function willRestart(pod: NodePod, run: RuntimeContainer): boolean {
   return pod.spec.restartPolicy !== 'Never' && hasExited(run);
 }
 
-async function isAlive(op: Op, deps: SubresourceDeps, pod: NodePod, containerId: string): Promise<boolean> {
+async function isAlive(op: Op, deps: PodLogsDeps, pod: NodePod, containerId: string): Promise<boolean> {
   const state = await readPodState(op, deps.runtime, deps.agentId, pod.uid);
   const container = state.containers.find(({ id }) => id === containerId);
   return container !== undefined && !hasExited(container);

@@ -1,0 +1,14 @@
+import type { PodSubresources } from '../../kube/gantry-extensions.ts';
+import type { PodStreamUrls } from '../../kube/streams/pod-streams.ts';
+import { podExecSync } from './exec-sync.ts';
+import { podLogs, type PodLogsDeps } from './pod-logs.ts';
+import { podStreamUrl } from './stream-url.ts';
+
+/** What the API is asked for below a pod, and the agent answers: logs, commands in its containers, its ports. */
+export function podSubresources(deps: PodLogsDeps): PodSubresources & PodStreamUrls {
+  return {
+    logs: (op, options) => podLogs(op, deps, options),
+    execSync: (op, request) => podExecSync(op, deps, request),
+    streamUrl: (op, request) => podStreamUrl(op, deps, request),
+  };
+}
