@@ -4,7 +4,7 @@ import type { CriConnection } from '../cri/client.ts';
 import { notImplemented } from '../lib/errors.ts';
 import { silentLog } from '../lib/log.ts';
 import { criDiagnosis } from './cri-diagnosis.ts';
-import { packageVersion } from './package-version.ts';
+import { PACKAGE_VERSION } from '../lib/package-version.ts';
 
 const op = { signal: new AbortController().signal, log: silentLog };
 
@@ -16,7 +16,7 @@ function socketOf(runtimeName: string, runtimeVersion: string): CriConnection {
 }
 
 test('a runtime that does not know the question is called by its name and age', async () => {
-  const own = await packageVersion();
+  const own = PACKAGE_VERSION;
   const cases: [name: string, version: string, message: string][] = [
     ['gantry', '0.0.1', `the daemon is older than this program (0.0.1, not ${own}): restart gantryd`],
     [

@@ -11,7 +11,7 @@ import type {
 import { ageDifference } from '../kube/http/older-daemon.ts';
 import type { Op } from '../lib/abort.ts';
 import { failedPrecondition, isKind } from '../lib/errors.ts';
-import { packageVersion } from './package-version.ts';
+import { PACKAGE_VERSION } from '../lib/package-version.ts';
 
 /** What `explain` and `doctor` ask: the API, or the runtime alone. */
 export type DiagnosisSource = Pick<GantryExtensions, 'explain' | 'explainContainer' | 'doctor'>;
@@ -39,7 +39,7 @@ async function otherRuntime(op: Op, { runtime }: CriConnection, error: unknown):
     const { runtimeName, runtimeVersion } = await runtime.version(op, { version: '' });
     return failedPrecondition(
       runtimeName === 'gantry'
-        ? ageDifference(runtimeVersion, await packageVersion(), 'it does not know the question')
+        ? ageDifference(runtimeVersion, PACKAGE_VERSION, 'it does not know the question')
         : `what answers on the CRI socket is ${runtimeName} ${runtimeVersion} and no gantryd: it cannot tell`,
       { cause: error },
     );

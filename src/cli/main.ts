@@ -8,7 +8,7 @@ import { connectApi } from '../kube/http/connect.ts';
 import type { ApiConnection } from '../kube/gantry-extensions.ts';
 import type { CliContext, Output } from './context.ts';
 import { errorText } from './error-text.ts';
-import { packageVersion } from './package-version.ts';
+import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { createProgram } from './program.ts';
 
 const DEFAULT_API = 'unix:///run/gantry/api.sock';
@@ -66,7 +66,7 @@ const program = createProgram({
     err: outputTo(process.stderr),
     readStdin,
     cwd: process.cwd(),
-    api: () => (connection ??= connectApi(namedApi() ?? DEFAULT_API, { ownVersion: packageVersion })),
+    api: () => (connection ??= connectApi(namedApi() ?? DEFAULT_API, { ownVersion: PACKAGE_VERSION })),
     apiWasNamed: namedApi() !== undefined,
     cri: (endpoint = DEFAULT_CRI) => (criConnection ??= openCri(endpoint)),
   }),

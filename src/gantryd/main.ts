@@ -1,11 +1,11 @@
 import { writeSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { Command, CommanderError } from 'commander';
 import { systemClock } from '../lib/clock.ts';
 import { messageOf } from '../lib/errors.ts';
 import { keepAlive } from '../lib/keep-alive.ts';
 import { createLog } from '../lib/json-log.ts';
+import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import {
   DEFAULT_CONFIG_FILE,
   dumpConfig,
@@ -44,14 +44,8 @@ function parseArguments(version: string): Invocation {
   return { settings, configFile: config, dumpConfig: dump === true };
 }
 
-async function packageVersion(): Promise<string> {
-  const text = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
-}
-
 async function run(): Promise<void> {
-  const version = await packageVersion();
-  const { settings, configFile, dumpConfig: dump } = parseArguments(version);
+  const { settings, configFile, dumpConfig: dump } = parseArguments(PACKAGE_VERSION);
   const fromFile = await readConfigFile(configFile ?? DEFAULT_CONFIG_FILE, configFile !== undefined);
   const given = await withRealRoot({ ...fromFile, ...settings });
   const config = await withRealFolders(resolveConfig(given, hostname()));
@@ -65,7 +59,7 @@ async function run(): Promise<void> {
   const log = createLog(config.logLevel);
   // Not even a wait at the start keeps a process alive by itself.
   keepAlive();
-  const daemon = await startDaemon(config, systemClock, log, version);
+  const daemon = await startDaemon(config, systemClock, log, PACKAGE_VERSION);
   let ending = false;
   const end = (signal: string): void => {
     if (ending) return;

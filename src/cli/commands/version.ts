@@ -2,7 +2,7 @@ import type { ServerVersion } from '../../kube/gantry-extensions.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { structured, type OutputFormat } from '../output/format.ts';
 import { errorText } from '../error-text.ts';
-import { packageVersion } from '../package-version.ts';
+import { PACKAGE_VERSION } from '../../lib/package-version.ts';
 
 export interface VersionOptions {
   readonly clientOnly: boolean;
@@ -11,7 +11,7 @@ export interface VersionOptions {
 
 /** `gantry version`: of this program and of the daemon it talks to. */
 export async function version(context: CliContext, options: VersionOptions): Promise<ExitCode> {
-  const client = { version: await packageVersion(), node: process.version };
+  const client = { version: PACKAGE_VERSION, node: process.version };
   let server: ServerVersion | undefined;
   let failure: string | undefined;
   if (!options.clientOnly) {

@@ -5,8 +5,8 @@ import { httpGantryClient } from './http-gantry-client.ts';
 import { httpKubeClient } from './http-kube-client.ts';
 
 export interface ConnectOptions {
-  /** The version of this program, asked for when the daemon seems to be of another one. */
-  readonly ownVersion?: () => Promise<string>;
+  /** The version of this program, told when the daemon seems to be of another one. */
+  readonly ownVersion?: string;
 }
 
 /**

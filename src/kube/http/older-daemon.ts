@@ -8,7 +8,7 @@ import type { ServerVersion } from '../gantry-extensions.ts';
 export interface Versions {
   readonly address: string;
   /** This program's, if it has one. */
-  readonly own: (() => Promise<string>) | undefined;
+  readonly own: string | undefined;
   readonly server: (op: Op) => Promise<ServerVersion>;
 }
 
@@ -46,7 +46,7 @@ async function otherVersion(op: Op, what: string, { address, own, server }: Vers
   const theirs = /\+gantry-(.+)$/.exec(gitVersion)?.[1];
   if (theirs === undefined)
     return failedPrecondition(`${address} is no gantryd but Kubernetes ${gitVersion}, which cannot do this`);
-  return failedPrecondition(ageDifference(theirs, await own?.(), what));
+  return failedPrecondition(ageDifference(theirs, own, what));
 }
 
 /** Of two versions that do not understand one another: which is older, and what to do. */

@@ -72,6 +72,7 @@ describe('the package as npm installs it', { skip }, () => {
       'CHANGELOG.md',
       'LICENSE',
       'README.md',
+      'THIRD-PARTY-LICENSES',
       'bin',
       'dist',
       'examples',
@@ -136,7 +137,7 @@ describe('the package as npm installs it', { skip }, () => {
     }
     const node = join(dir, `app/node_modules/node-linux-${process.arch}/bin/node`);
     const dist = join(dir, 'app/node_modules/gantry/dist');
-    assert.ok(programs.includes(`${node} ${dist}/gantryd/main.js`), programs.join('\n'));
+    assert.ok(programs.includes(`${node} ${dist}/gantryd.js`), programs.join('\n'));
     // A helper process is there only while there is work for it.
     for (const words of programs.filter((found) => found.includes('.ts') || found.includes('.js'))) {
       assert.ok(words.startsWith(`${node} ${dist}/`), words);
