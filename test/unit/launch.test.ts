@@ -44,7 +44,7 @@ for (const [what, place, nodeModules] of LAYOUTS) {
     await mkdir(join(dir, '.bin'));
     const link = join(dir, '.bin/gantry');
     await symlink(join('..', place, 'bin/gantry'), link);
-    const entry = join(dir, place, 'dist/cli/main.js');
+    const entry = join(dir, place, 'dist/cli.js');
     assert.equal(launched(link).stdout, `${join(dir, nodeModules, NODE)} ${entry} version two words\n`);
   });
 }
