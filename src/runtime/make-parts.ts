@@ -120,6 +120,7 @@ function makeSpecs(
     paths,
     host: facts,
     runtime: probed.runtime,
+    features: probed.features,
     seccomp,
     hostFiles: new HostFiles(hangSafe),
     pidOf: (id) => {

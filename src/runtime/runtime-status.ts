@@ -38,7 +38,7 @@ export async function status(_op: Op, rt: RuntimeContext, { verbose }: StatusReq
     info: verbose ? { config: JSON.stringify(rt.settings), notices: JSON.stringify(notices) } : {},
     runtimeHandlers: ['', ...rt.specs.runtimeHandlers].map((name) => ({
       name,
-      features: { recursiveReadOnlyMounts: false, userNamespaces: false },
+      features: { recursiveReadOnlyMounts: rt.specs.features.recursiveReadOnlyMounts, userNamespaces: false },
     })),
     features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false },
   };

@@ -141,6 +141,7 @@ function tracesOf(id: string, bundleDir: string, cgroupPath: string) {
 function simulatedSpecs({ paths }: PartsDeps): Specs {
   return {
     runtimeHandlers: ['crun'],
+    features: { recursiveReadOnlyMounts: true },
     check: () => Promise.resolve([]),
     task: (_op, { id, facts }) =>
       Promise.resolve({

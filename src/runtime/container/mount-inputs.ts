@@ -1,6 +1,10 @@
 import { MountPropagation, type ContainerConfig, type Mount } from '../../cri/gen/api.ts';
-import { invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
 import type { MountInput } from '../oci/container-spec-input.ts';
+import type { OciFeatures } from '../oci/runtime-features.ts';
+
+/** kubelet knows the failure by this word at the beginning. */
+const RRO_UNSUPPORTED = 'RROUnsupported';
 
 const PROPAGATIONS = {
   [MountPropagation.PROPAGATION_PRIVATE]: 'private',
@@ -12,8 +16,27 @@ const PROPAGATIONS = {
  * CRI's mounts as the specification has them. `sources` are where they really come from, one for each; without them the mounts are only
  * checked. Pure. Throws InvalidArgument, NotImplemented.
  */
-export function mountInputs({ mounts }: Pick<ContainerConfig, 'mounts'>, sources?: readonly string[]): MountInput[] {
-  return mounts.map((mount, i) => mountInput(mount, sources?.[i]));
+export function mountInputs(
+  { mounts }: Pick<ContainerConfig, 'mounts'>,
+  features: OciFeatures,
+  sources?: readonly string[],
+): MountInput[] {
+  return mounts.map((mount, i) => {
+    checkRecursiveReadOnly(mount, features);
+    return mountInput(mount, sources?.[i]);
+  });
+}
+
+/** CRI: only together with `readonly`, and with no mounts that come and go with the host's. */
+function checkRecursiveReadOnly(mount: Mount, { recursiveReadOnlyMounts }: OciFeatures): void {
+  const { containerPath, recursiveReadOnly, readonly, propagation } = mount;
+  if (!recursiveReadOnly) return;
+  const what = `mount ${containerPath}: recursive_read_only`;
+  if (!readonly) throw invalidArgument(`${what} needs readonly`);
+  if (propagation !== MountPropagation.PROPAGATION_PRIVATE) throw invalidArgument(`${what} needs private propagation`);
+  // An image volume has nothing mounted below it.
+  if (recursiveReadOnlyMounts || mount.image !== undefined) return;
+  throw failedPrecondition(`${RRO_UNSUPPORTED}: ${what}: the OCI runtime or the kernel has no such mounts`);
 }
 
 function mountInput(mount: Mount, source: string | undefined): MountInput {
@@ -24,13 +47,16 @@ function mountInput(mount: Mount, source: string | undefined): MountInput {
       throw invalidArgument(`mount ${containerPath}: host_path "${hostPath}" is not absolute`);
     if (mount.imageSubPath !== '') throw invalidArgument(`mount ${containerPath}: image_sub_path without an image`);
   }
-  if (mount.recursiveReadOnly) {
-    throw notImplemented(`mount ${containerPath}: recursive read-only mounts are not supported yet`);
-  }
   if (mount.uidMappings.length + mount.gidMappings.length > 0) {
     throw notImplemented(`mount ${containerPath}: id-mapped mounts are not supported yet`);
   }
   // Where an image volume is mounted is only known once its container has an id and a place.
   const from = source ?? (mount.image === undefined ? hostPath : '/');
-  return { containerPath, hostPath: from, readOnly: mount.readonly, propagation: PROPAGATIONS[propagation] };
+  return {
+    containerPath,
+    hostPath: from,
+    readOnly: mount.readonly,
+    ...(mount.recursiveReadOnly && mount.image === undefined ? { recursiveReadOnly: true } : {}),
+    propagation: PROPAGATIONS[propagation],
+  };
 }

@@ -6,6 +6,7 @@ import { buildContainerSpec } from '../oci/build-container-spec.ts';
 import type { DeviceInput, HostFacts, ResolvedUser } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
+import type { OciFeatures } from '../oci/runtime-features.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
 import { readUserFiles, resolveUser, type UserRequest } from '../oci/user.ts';
@@ -24,6 +25,7 @@ export interface SpecBuilderDeps {
   readonly paths: RuntimePaths;
   readonly host: HostFacts;
   readonly runtime: OciRuntimeLocation;
+  readonly features: OciFeatures;
   readonly seccomp: SeccompProfiles;
   /** For what a configuration names on the host: it may be on a share that is dead. */
   readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath'>;
@@ -50,6 +52,10 @@ export class SpecBuilder {
     return [this.#deps.runtime.name];
   }
 
+  get features(): OciFeatures {
+    return this.#deps.features;
+  }
+
   /**
    * Finds what is wrong with a configuration without touching anything. Returns what is asked for and will not be given, in words. Throws
    * InvalidArgument, NotFound, NotImplemented, FailedPrecondition.
@@ -60,6 +66,7 @@ export class SpecBuilder {
     buildContainerSpec(
       specInputOf(meta, sandbox, {
         host: this.#deps.host,
+        features: this.#deps.features,
         rootfs: '/',
         sandboxPaths: this.#deps.paths.sandbox(sandbox.id),
         user: NOBODY_YET,
@@ -87,6 +94,7 @@ export class SpecBuilder {
     const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
       host: this.#deps.host,
+      features: this.#deps.features,
       rootfs,
       sandboxPaths: this.#deps.paths.sandbox(sandbox.meta.id),
       user,

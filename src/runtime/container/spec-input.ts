@@ -8,6 +8,7 @@ import type {
   ResolvedUser,
   ResourcesInput,
 } from '../oci/container-spec-input.ts';
+import type { OciFeatures } from '../oci/runtime-features.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
 import { sortSysctls } from '../sandbox/plan-sandbox.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
@@ -19,6 +20,7 @@ import { mountInputs } from './mount-inputs.ts';
 /** What has to be looked up in the world before the specification can be written. */
 export interface SpecFacts {
   readonly host: HostFacts;
+  readonly features: OciFeatures;
   readonly rootfs: string;
   readonly sandboxPaths: SandboxPaths;
   readonly user: ResolvedUser;
@@ -74,7 +76,7 @@ export function specInputOf(
     hostsPath: paths.hosts,
     hostnamePath: paths.hostname,
     resolvConfPath: paths.resolvConf,
-    mounts: mountInputs(config, world.mountSources),
+    mounts: mountInputs(config, world.features, world.mountSources),
     devices: world.devices,
     resources: resourcesInput(config.linux?.resources),
     cgroupPath: facts.cgroupPath,

@@ -36,6 +36,8 @@ export interface MountInput {
   readonly containerPath: string;
   readonly hostPath: string;
   readonly readOnly?: boolean;
+  /** With what is mounted below the source; only with `readOnly` and private propagation, and where the OCI runtime knows `rro`. */
+  readonly recursiveReadOnly?: boolean;
   readonly propagation?: 'private' | 'rslave' | 'rshared';
 }
 

@@ -67,7 +67,7 @@ function ownMount(mount: MountInput): OciMount {
     options: [
       'rbind',
       mount.propagation === undefined || mount.propagation === 'private' ? 'rprivate' : mount.propagation,
-      mount.readOnly === true ? 'ro' : 'rw',
+      mount.recursiveReadOnly === true ? 'rro' : mount.readOnly === true ? 'ro' : 'rw',
     ],
   };
 }

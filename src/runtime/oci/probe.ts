@@ -11,6 +11,7 @@ import type { RuntimePaths } from '../store/paths.ts';
 import { OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
 import { ProbeBundle } from './probe-bundle.ts';
 import { runtimeWords } from './runtime-error.ts';
+import { readFeatures, type OciFeatures } from './runtime-features.ts';
 
 export interface ProbeDeps {
   readonly clock: Clock;
@@ -34,6 +35,7 @@ export interface ProbedRuntime {
   readonly runtime: OciRuntimeLocation;
   /** First line of `--version`. */
   readonly version: string;
+  readonly features: OciFeatures;
   /** Preferred ones that do not work here. */
   readonly refused: readonly RefusedRuntime[];
 }
@@ -62,7 +64,9 @@ export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): 
     }
     const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
     const reason = await tryRuntime(op, runtime, deps);
-    if (reason === undefined) return { runtime, version: await versionOf(op, runtime), refused };
+    if (reason === undefined) {
+      return { runtime, version: await versionOf(op, runtime), features: await readFeatures(op, runtime), refused };
+    }
     refused.push({ name, path, reason });
   }
   const reasons = refused.map(({ name, path, reason }) => `${path ?? name}: ${reason}`).join('; ');

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { errnoOf, failedPrecondition, invalidArgument, messageOf, notFound } from '../../lib/errors.ts';
+import { kernelAtLeast } from './kernel-version.ts';
 import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
 import type { SeccompProfile, SeccompRule } from './seccomp-profile.ts';
 import type { OciSeccomp, OciSyscallRule } from './spec.ts';
@@ -68,12 +69,6 @@ function plainRule(rule: SeccompRule): OciSyscallRule {
     ...(rule.errnoRet == null ? {} : { errnoRet: rule.errnoRet }),
     ...(rule.args == null || rule.args.length === 0 ? {} : { args: rule.args }),
   };
-}
-
-function kernelAtLeast(release: string, wanted: string): boolean {
-  const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
-  const [wantedMajor = 0, wantedMinor = 0] = wanted.split('.').map(Number);
-  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 }
 
 /** Throws InvalidArgument for what is no profile. */
