@@ -177,6 +177,18 @@ describe('CRI over a socket', () => {
       assert.equal(isKind(outcome, 'NotImplemented'), !present.has(name), name);
     }
     await assert.rejects(cri.image.listImages(op, { filter: undefined }), isError('NotImplemented'));
+    // Of a newer schema than ours.
+    const raw = new Client(`unix://${path}`, credentials.createInsecure());
+    const same = (bytes: Buffer): Buffer => bytes;
+    for (const name of ['CheckpointPod', 'RestorePod', 'NoSuchCall']) {
+      const code = await new Promise((resolve) => {
+        raw.makeUnaryRequest(`/runtime.v1.RuntimeService/${name}`, same, same, Buffer.alloc(0), (error) => {
+          resolve(error?.code);
+        });
+      });
+      assert.equal(code, status.UNIMPLEMENTED, name);
+    }
+    raw.close();
   });
 
   test('clients that send the socket path as authority are served, several on one connection', async () => {

@@ -125,6 +125,8 @@ export const FAULT_POINTS = {
   unpin: ['unmounted'],
   // In the thread that deletes trees, after the first of its entries.
   'remove-tree': ['entry-removed'],
+  // Of a pod's cgroup, and of a container's.
+  'update-resources': ['intended', 'applied', 'recorded'],
   'stop-container': ['asked', 'intended', 'signalled', 'thawed', 'signal-noted', 'kill-noted', 'killed', 'ended'],
   'remove-container': ['begun', 'intended', 'ended', 'released', 'exit-forgotten', 'forgotten'],
   'stop-sandbox': [

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { describeCgroups } from './cgroup-host.ts';
-import { resourceWrites, sharesToWeight } from './cgroup-resources.ts';
+import { resourceWrites } from './cgroup-resources.ts';
+import { sharesToWeight } from './cgroup-weight.ts';
 import { parseMountinfo } from './mountinfo.ts';
 
 const V1 = ['cpu,cpuacct', 'memory', 'pids', 'freezer', 'name=systemd']

@@ -6,6 +6,7 @@ import { errnoOf, isKind, notFound, unavailable } from '../lib/errors.ts';
 import { CgroupFreezer } from './cgroup-freezer.ts';
 import type { CgroupHost } from './cgroup-host.ts';
 import { CgroupKiller } from './cgroup-killer.ts';
+import { CgroupLimits } from './cgroup-limits.ts';
 import { CgroupOomKills } from './cgroup-oom-kills.ts';
 import { CgroupPlaces, type Place } from './cgroup-places.ts';
 import { resourceWrites, type CgroupResources } from './cgroup-resources.ts';
@@ -35,6 +36,8 @@ export class Cgroups {
   readonly #freezer: CgroupFreezer;
   readonly #killer: CgroupKiller;
   readonly #oomKills: CgroupOomKills;
+  /** Of cgroups in which processes run. */
+  readonly limits: CgroupLimits;
   readonly host: CgroupHost;
 
   constructor({ clock, host }: CgroupsDeps) {
@@ -43,6 +46,7 @@ export class Cgroups {
     this.#freezer = new CgroupFreezer(clock, this.#places);
     this.#killer = new CgroupKiller(clock, this.#places, this.#freezer);
     this.#oomKills = new CgroupOomKills(this.#places);
+    this.limits = new CgroupLimits(this.#places);
     this.host = host;
   }
 

@@ -72,6 +72,9 @@ export function cgroupTree(cgroups: Cgroups): CgroupTree {
     thaw: (_op, path) => cgroups.thaw(path),
     remove: (op, path) => cgroups.remove(op, path),
     children: (path) => cgroupChildren(cgroups, path),
+    planLimits: (path, wanted, known) => cgroups.limits.plan(path, wanted, known),
+    applyLimits: (changes) => cgroups.limits.apply(changes),
+    takeLimitsBack: (changes) => cgroups.limits.takeBack(changes),
   };
 }
 

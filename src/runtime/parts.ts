@@ -1,4 +1,6 @@
 import type { Op } from '../lib/abort.ts';
+import type { LimitChange } from './limits/limits-intent.ts';
+import type { PodLimits } from './limits/pod-resources.ts';
 import type { Pin, PinKind } from './sandbox/state.ts';
 
 /**
@@ -82,12 +84,13 @@ export interface NamespacePins {
   inodeOf(path: string): Promise<string | undefined>;
 }
 
-/** Of a whole pod. */
-export interface PodLimits {
-  readonly cpuShares?: number;
-  readonly cpuQuotaUs?: number;
-  readonly cpuPeriodUs?: number;
-  readonly memoryLimitBytes?: number;
+/** Of a container too: what is absent stays as it is. */
+export interface Limits extends PodLimits {
+  readonly cpusetCpus?: string;
+  readonly cpusetMems?: string;
+  readonly memorySwapLimitBytes?: number;
+  readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
+  readonly unified?: Readonly<Record<string, string>>;
 }
 
 export interface CgroupTree {
@@ -101,6 +104,15 @@ export interface CgroupTree {
   remove(op: Op, path: string): Promise<void>;
   /** Names of the groups directly below. */
   children(path: string): Promise<string[]>;
+  /**
+   * What has to be written for these limits; nothing is changed. `known` are those that the group has had from us. Throws NotFound (no such
+   * group), FailedPrecondition (more memory is in use, no such controller), InvalidArgument.
+   */
+  planLimits(path: string, wanted: Limits, known: Limits): Promise<readonly LimitChange[]>;
+  /** All of it, in that order, or nothing: then it throws. */
+  applyLimits(changes: readonly LimitChange[]): Promise<void>;
+  /** Whatever part of it was made. Of a group that is gone: a success. */
+  takeLimitsBack(changes: readonly LimitChange[]): Promise<void>;
 }
 
 export interface MountPoints {

@@ -1,4 +1,5 @@
 import type { RuntimeService } from '../cri/services.ts';
+import { checkpointContainer } from './container/checkpoint-container.ts';
 import { containerStatus } from './container/container-status.ts';
 import { createContainer } from './container/create-container.ts';
 import { execSync } from './container/exec-sync.ts';
@@ -7,6 +8,7 @@ import { removeContainer } from './container/remove-container.ts';
 import { reopenContainerLog } from './container/reopen-log.ts';
 import { startContainer } from './container/start-container.ts';
 import { stopContainer } from './container/stop-container.ts';
+import { updateContainerResources } from './container/update-resources.ts';
 import type { RuntimeContext } from './context.ts';
 import { getContainerEvents } from './events/get-container-events.ts';
 import { runtimeConfig, status, version } from './runtime-status.ts';
@@ -15,6 +17,8 @@ import { removePodSandbox } from './sandbox/remove-sandbox.ts';
 import { runPodSandbox } from './sandbox/run-sandbox.ts';
 import { podSandboxStatus } from './sandbox/sandbox-status.ts';
 import { stopPodSandbox } from './sandbox/stop-sandbox.ts';
+import { updatePodSandboxResources } from './sandbox/update-sandbox-resources.ts';
+import { updateRuntimeConfig } from './update-runtime-config.ts';
 
 /** CRI's runtime half: each verb is in a file of its own. */
 export function createRuntimeService(rt: RuntimeContext): RuntimeService {
@@ -22,12 +26,14 @@ export function createRuntimeService(rt: RuntimeContext): RuntimeService {
     version: () => Promise.resolve(version(rt)),
     status: (op, request) => status(op, rt, request),
     runtimeConfig: () => Promise.resolve(runtimeConfig()),
+    updateRuntimeConfig: (op, request) => updateRuntimeConfig(op, rt, request),
 
     runPodSandbox: (op, request) => runPodSandbox(op, rt, request),
     stopPodSandbox: (op, request) => stopPodSandbox(op, rt, request),
     removePodSandbox: (op, request) => removePodSandbox(op, rt, request),
     podSandboxStatus: (op, request) => podSandboxStatus(op, rt, request),
     listPodSandbox: (op, request) => listPodSandbox(op, rt, request),
+    updatePodSandboxResources: (op, request) => updatePodSandboxResources(op, rt, request),
 
     createContainer: (op, request) => createContainer(op, rt, request),
     startContainer: (op, request) => startContainer(op, rt, request),
@@ -35,6 +41,8 @@ export function createRuntimeService(rt: RuntimeContext): RuntimeService {
     removeContainer: (op, request) => removeContainer(op, rt, request),
     containerStatus: (op, request) => containerStatus(op, rt, request),
     listContainers: (op, request) => listContainers(op, rt, request),
+    updateContainerResources: (op, request) => updateContainerResources(op, rt, request),
+    checkpointContainer: (op, request) => checkpointContainer(op, rt, request),
     execSync: (op, request) => execSync(op, rt, request),
     reopenContainerLog: (op, request) => reopenContainerLog(op, rt, request),
     getContainerEvents: (op) => getContainerEvents(op, rt),

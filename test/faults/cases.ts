@@ -89,6 +89,8 @@ const TIMES: Readonly<Partial<Record<FaultVerb, number>>> = {
   'make-task': 2,
   // two layers
   'unpack-layer': 2,
+  // the pod's, then a container's
+  'update-resources': 2,
 };
 
 /**
@@ -102,6 +104,7 @@ const STAGES: readonly RegExp[] = [
   /^make-task\/.*:2$/,
   /^start-container\//,
   /^(exit|delete-task|release\/(task|rootfs|bundle)-)/,
+  /^update-resources\//,
   /^stop-container\//,
   /^(remove-container\/|remove-tree\/|release\/snapshot-)/,
   /^(stop-sandbox\/|delete-network\/|unpin\/|release\/(cni|pin|tmpfs|portmap-chains|iptables-rule|sysctl|cni-bridge)-)/,

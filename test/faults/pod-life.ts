@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ContainerState,
+  LinuxContainerResources,
   Mount,
   NamespaceMode,
   Protocol,
@@ -11,6 +12,7 @@ import {
 } from '../../src/cri/gen/api.ts';
 import { isKind } from '../../src/lib/errors.ts';
 import { container, IMAGE, op, pod } from '../integration/runtime/runtime-fixture.ts';
+import { memoryLimit } from '../support/cgroup-file.ts';
 import type { TempRoot } from '../support/temp-root.ts';
 import type { FaultDaemon } from './fault-daemon.ts';
 
@@ -35,6 +37,9 @@ const IMAGE_VOLUME = Mount.fromPartial({
 
 /** The same one in each life: it is free again when the one before is over. */
 const PUBLISHED = { protocol: Protocol.TCP, containerPort: 80, hostPort: 8080, hostIp: '' };
+
+/** What pod and container are updated to. */
+const [POD_BYTES, CONTAINER_BYTES] = [512 << 20, 128 << 20];
 
 const LOOK_AGAIN_MS = 30;
 const PATIENCE_MS = 120_000;
@@ -61,12 +66,19 @@ export async function livePod(
   await life.expectEnd('own');
   await life.hasBegun('trap');
   await life.hasBegun('hard');
+  await life.updatePod();
+  await life.update('hard');
   await life.stop('trap');
   await life.expectEnd('trap');
   await life.remove('own');
   await life.stopPod();
   await life.expectEnd('hard');
   await life.removePod();
+}
+
+interface PodInfo {
+  readonly cgroupPath: string;
+  readonly resources: { readonly resources: { readonly memoryLimitBytes?: number } };
 }
 
 class PodLife {
@@ -111,6 +123,38 @@ class PodLife {
     if (reason !== 'StartError' || !this.#startMayFail || attempt > 0) return;
     await this.#daemon.ask(({ runtime }) => runtime.removeContainer(op, { containerId }));
     await this.start(name, attempt + 1);
+  }
+
+  /** The same once more after a kill: then record and cgroup agree. */
+  async updatePod(): Promise<void> {
+    const podSandboxId = this.#sandboxId;
+    const resources = LinuxContainerResources.fromPartial({ memoryLimitInBytes: BigInt(POD_BYTES) });
+    await this.#daemon.ask(async ({ runtime }) => {
+      await this.#eventually("the pod's cgroup as its record has it", async () => {
+        return (await memoryLimit(await this.#podCgroup())) === (await this.#podLimit());
+      });
+      await runtime.updatePodSandboxResources(op, { podSandboxId, resources, overhead: undefined });
+    });
+    assert.equal(await memoryLimit(await this.#podCgroup()), POD_BYTES);
+    assert.equal(await this.#podLimit(), POD_BYTES);
+  }
+
+  async update(name: Name): Promise<void> {
+    const containerId = this.#idOf(name);
+    const linux = LinuxContainerResources.fromPartial({ memoryLimitInBytes: BigInt(CONTAINER_BYTES), cpuShares: 512n });
+    const path = join(await this.#podCgroup(), containerId);
+    const recorded = async (): Promise<number> => {
+      const { resources } = await this.#status(name);
+      return Number(resources?.linux?.memoryLimitInBytes ?? -1);
+    };
+    await this.#daemon.ask(async ({ runtime }) => {
+      await this.#eventually(`the cgroup of ${name} as its record has it`, async () => {
+        return (await memoryLimit(path)) === (await recorded());
+      });
+      await runtime.updateContainerResources(op, { containerId, linux, windows: undefined, annotations: {} });
+    });
+    assert.equal(await recorded(), CONTAINER_BYTES);
+    assert.equal(await memoryLimit(path), CONTAINER_BYTES);
   }
 
   async stop(name: Name): Promise<void> {
@@ -166,6 +210,20 @@ class PodLife {
     const id = this.#ids.get(name);
     assert.ok(id);
     return id;
+  }
+
+  async #podInfo(): Promise<PodInfo> {
+    const request = { podSandboxId: this.#sandboxId, verbose: true };
+    const { info } = await this.#daemon.ask(({ runtime }) => runtime.podSandboxStatus(op, request));
+    return JSON.parse(info['info'] ?? '{}') as PodInfo;
+  }
+
+  async #podCgroup(): Promise<string> {
+    return (await this.#podInfo()).cgroupPath;
+  }
+
+  async #podLimit(): Promise<number> {
+    return (await this.#podInfo()).resources.resources.memoryLimitBytes ?? -1;
   }
 
   async #status(name: Name): Promise<ContainerStatus> {

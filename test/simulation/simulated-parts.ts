@@ -85,6 +85,9 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
       thaw: (op, path) => ask('thaw', ownerOf(path), op.signal, () => world.thaw(path)),
       remove: (op, path) => ask('delete: cgroup', ownerOf(path), op.signal, () => world.removeCgroup(path)),
       children: (path) => ask('look', '', undefined, () => world.children(path)),
+      planLimits: () => Promise.resolve([]),
+      applyLimits: () => Promise.resolve(),
+      takeLimitsBack: () => Promise.resolve(),
     },
     folders: {
       make: (path) => ask('folder', ownerOf(path), undefined, () => void world.folders.add(path)),
@@ -143,7 +146,8 @@ function simulatedSpecs({ paths }: PartsDeps): Specs {
     runtimeHandlers: ['crun'],
     features: { recursiveReadOnlyMounts: true },
     check: () => Promise.resolve([]),
-    task: (_op, { id, facts }) =>
+    limits: () => ({}),
+    task: (_op, { meta: { id, facts } }) =>
       Promise.resolve({
         request: {
           id,

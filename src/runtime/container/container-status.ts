@@ -13,6 +13,7 @@ import { notFound } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { shownExit, shownReason } from './exit-reason.ts';
+import { resourcesOf, shownResources } from './resources.ts';
 import { taskOf, type ContainerStatus } from './state.ts';
 import { criSignal } from './stop-signal.ts';
 
@@ -79,7 +80,9 @@ export function shownStatus(record: ContainerRecord): CriStatus {
     mounts: shownMounts(record),
     logPath: facts.logPath ?? '',
     resources:
-      config.linux?.resources === undefined ? undefined : { linux: config.linux.resources, windows: undefined },
+      config.linux?.resources === undefined && status.resources === undefined
+        ? undefined
+        : { linux: shownResources(resourcesOf(record)), windows: undefined },
     user: shownUser(status),
     stopSignal: criSignal(facts.stopSignal),
   };

@@ -3,20 +3,22 @@ import type { Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
-import type { DeviceInput, HostFacts, ResolvedUser } from '../oci/container-spec-input.ts';
+import type { DeviceInput, HostFacts, ResolvedUser, ResourcesInput } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { OciFeatures } from '../oci/runtime-features.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
 import { readUserFiles, resolveUser, type UserRequest } from '../oci/user.ts';
-import type { ContainerMeta } from '../store/container-record.ts';
+import type { Limits } from '../parts.ts';
+import type { ContainerMeta, ContainerRecord } from '../store/container-record.ts';
 import type { RuntimePaths } from '../store/paths.ts';
 import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { notGiven } from './confinement.ts';
 import { mountSources } from './mount-sources.ts';
+import { limitsOf, resourcesOf } from './resources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
 import { specInputOf, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
@@ -78,10 +80,15 @@ export class SpecBuilder {
     return notGiven(meta.config.linux?.securityContext, this.#deps.host);
   }
 
+  /** Resources that a container is to have, as limits of its cgroup. Throws InvalidArgument and FailedPrecondition for what cannot be here. */
+  limits(resources: ResourcesInput, now: ResourcesInput): Limits {
+    return limitsOf(this.#deps.host, resources, now);
+  }
+
   /** The container's task. Its root file system is mounted. */
   async task(
     op: Op,
-    meta: ContainerMeta,
+    { meta, status }: Pick<ContainerRecord, 'meta' | 'status'>,
     sandbox: SandboxRecord,
   ): Promise<{ request: CreateTaskRequest; user: ContainerUser }> {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
@@ -100,6 +107,7 @@ export class SpecBuilder {
       user,
       devices,
       mountSources: mounts,
+      resources: resourcesOf({ meta, status }),
       ...pidNamespaceOf('podPidNamespace', sandbox.status.infra?.pid),
       ...pidNamespaceOf('targetPidNamespace', this.#targetPid(meta)),
     };

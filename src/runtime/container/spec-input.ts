@@ -1,4 +1,4 @@
-import { NamespaceMode, type LinuxContainerResources, type LinuxContainerSecurityContext } from '../../cri/gen/api.ts';
+import { NamespaceMode, type LinuxContainerSecurityContext } from '../../cri/gen/api.ts';
 import { failedPrecondition } from '../../lib/errors.ts';
 import type {
   ContainerSpecInput,
@@ -16,6 +16,7 @@ import type { SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta } from '../store/sandbox-record.ts';
 import { appArmorProfileOf } from './confinement.ts';
 import { mountInputs } from './mount-inputs.ts';
+import { resourcesInput } from './resources.ts';
 
 /** What has to be looked up in the world before the specification can be written. */
 export interface SpecFacts {
@@ -28,6 +29,8 @@ export interface SpecFacts {
   readonly devices: readonly DeviceInput[];
   /** Of each mount of the configuration; absent while it is only checked. */
   readonly mountSources?: readonly string[];
+  /** As they were updated before the start; absent: those of the configuration. */
+  readonly resources?: ResourcesInput;
   /** `/proc/<pid>/ns/pid` of the pod's infra process, and of the container that CRI's TARGET mode names. */
   readonly podPidNamespace?: string;
   readonly targetPidNamespace?: string;
@@ -78,7 +81,7 @@ export function specInputOf(
     resolvConfPath: paths.resolvConf,
     mounts: mountInputs(config, world.features, world.mountSources),
     devices: world.devices,
-    resources: resourcesInput(config.linux?.resources),
+    resources: world.resources ?? resourcesInput(config.linux?.resources),
     cgroupPath: facts.cgroupPath,
   };
 }
@@ -124,20 +127,4 @@ function pidNamespace(
       if (world.targetPidNamespace === undefined) throw failedPrecondition('the target container does not run');
       return { kind: 'path', path: world.targetPidNamespace };
   }
-}
-
-function resourcesInput(resources: LinuxContainerResources | undefined): ResourcesInput {
-  if (resources === undefined) return {};
-  return {
-    cpuShares: Number(resources.cpuShares),
-    cpuQuotaUs: Number(resources.cpuQuota),
-    cpuPeriodUs: Number(resources.cpuPeriod),
-    cpusetCpus: resources.cpusetCpus,
-    cpusetMems: resources.cpusetMems,
-    memoryLimitBytes: Number(resources.memoryLimitInBytes),
-    memorySwapLimitBytes: Number(resources.memorySwapLimitInBytes),
-    hugepageLimits: resources.hugepageLimits.map(({ pageSize, limit }) => ({ pageSize, limitBytes: Number(limit) })),
-    unified: resources.unified,
-    oomScoreAdj: Number(resources.oomScoreAdj),
-  };
 }

@@ -170,7 +170,7 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   await rt.faults.reach('start-container/rootfs-mounted');
   const what = `preparing the task of container ${id}`;
   const { request, user } = await withLimit(op, rt.clock, PREPARE_TIMEOUT_MS, what, (limited) =>
-    rt.specs.task(limited, meta, sandbox),
+    rt.specs.task(limited, rt.containers.must(id), sandbox),
   );
   const task = await rt.tasks.create(op, request);
   await rt.faults.reach('start-container/task-made');

@@ -1,4 +1,6 @@
 import { failedPrecondition } from '../../lib/errors.ts';
+import type { LimitsIntent } from '../limits/limits-intent.ts';
+import type { ResourcesInput } from '../oci/container-spec-input.ts';
 import type { ExitStatus } from '../task/exit-status.ts';
 import type { Task } from '../task/task.ts';
 
@@ -92,6 +94,10 @@ export interface ContainerStatus {
   readonly removing?: { readonly sinceWallMs: number };
   /** Whom it runs as, known from its first start on. */
   readonly user?: ContainerUser;
+  /** Since they were updated; absent: those that it was made with. */
+  readonly resources?: ResourcesInput;
+  /** An update of them that is being carried out, or was when the daemon died. */
+  readonly limitsIntent?: LimitsIntent<ResourcesInput> | undefined;
 }
 
 export function newContainerStatus(createdAtWallMs: number): ContainerStatus {
@@ -116,6 +122,9 @@ export type ContainerEvent =
   | { readonly kind: 'exit-corrected'; readonly exit: ExitStatus }
   | { readonly kind: 'lost-sight'; readonly why: string; readonly atWallMs: number }
   | { readonly kind: 'verified' }
+  | { readonly kind: 'limits-intended'; readonly intent: LimitsIntent<ResourcesInput> }
+  /** With resources: they are what it has from now on. Without: the update came to nothing. */
+  | { readonly kind: 'limits-settled'; readonly resources?: ResourcesInput }
   | { readonly kind: 'stop-changed'; readonly stop: StopIntent }
   | { readonly kind: 'removal-wanted'; readonly atWallMs: number };
 
@@ -214,6 +223,15 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       return { ...status, state: { kind: 'unknown', why: event.why, sinceWallMs: event.atWallMs, was: state } };
     case 'verified':
       return state.kind === 'unknown' ? { ...status, state: state.was } : status;
+    case 'limits-intended':
+      if (state.kind !== 'running') throw illegal(status, event);
+      return { ...status, limitsIntent: event.intent };
+    case 'limits-settled':
+      return {
+        ...status,
+        limitsIntent: undefined,
+        ...(event.resources === undefined ? {} : { resources: event.resources }),
+      };
     case 'stop-changed':
       return state.kind === 'exited' ? status : { ...status, stop: event.stop };
     case 'removal-wanted':
@@ -268,7 +286,7 @@ function ended(
     startedAtWallMs === undefined
       ? { ...base, finishedAtWallMs }
       : { ...base, startedAtWallMs, finishedAtWallMs: Math.max(finishedAtWallMs, startedAtWallMs) };
-  return { ...status, start: undefined, startUndone: undefined, state };
+  return { ...status, start: undefined, startUndone: undefined, limitsIntent: undefined, state };
 }
 
 function illegal(status: ContainerStatus, event: ContainerEvent): Error {

@@ -1,5 +1,5 @@
 import type { Op } from '../../lib/abort.ts';
-import { unavailable } from '../../lib/errors.ts';
+import { messageOf, unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
 import { armExit, lookAtTask } from '../container/start-outcome.ts';
@@ -7,6 +7,7 @@ import { canStart, taskOf, transition, type ContainerEvent } from '../container/
 import { driveStop } from '../container/stop-container.ts';
 import { subjectOf } from '../container/subject.ts';
 import { rollBackContainer } from '../container/undo-create.ts';
+import { endContainerLimitsChange } from '../container/update-resources.ts';
 import { correctExit, recordExit } from '../events/record-exit.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { restoreContainerLedger } from './restore-ledger.ts';
@@ -66,6 +67,13 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
       change(rt, id, { kind: 'verified' });
       if (task !== undefined) armExit(rt, task);
       rt.faults.pass('recovery/watched');
+      await endContainerLimitsChange(rt, id).catch((error: unknown) => {
+        // It stays in the record: the next update, or the next start, takes it up.
+        rt.log.warn(
+          { containerId: id, error: messageOf(error) },
+          'an update of its resources that was cut short is not ended',
+        );
+      });
       return;
     case 'exited':
       recordExit(rt, id, decision.exit);

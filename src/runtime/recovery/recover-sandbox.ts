@@ -1,7 +1,9 @@
 import type { Op } from '../../lib/abort.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { rollBackSandbox } from '../sandbox/undo-run.ts';
 import { transition } from '../sandbox/state.ts';
+import { endSandboxLimitsChange } from '../sandbox/update-sandbox-resources.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
 import { decideSandbox } from './decide-sandbox.ts';
@@ -31,6 +33,12 @@ export async function recoverSandbox(op: Op, rt: RuntimeContext, id: string): Pr
       break;
     case 'keep':
       if (record.status.state.kind !== 'ready') break;
+      await endSandboxLimitsChange(rt, id).catch((error: unknown) => {
+        rt.log.warn(
+          { sandboxId: id, error: messageOf(error) },
+          'an update of its resources that was cut short is not ended',
+        );
+      });
       if (record.status.infra !== undefined) rt.exits.arm({ ...record.status.infra, weSentKill: () => true });
       rt.faults.pass('recovery/sandbox-kept');
       break;

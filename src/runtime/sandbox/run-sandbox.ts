@@ -1,11 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import {
-  PodSandboxConfig,
-  type LinuxContainerResources,
-  type RunPodSandboxRequest,
-  type RunPodSandboxResponse,
-} from '../../cri/gen/api.ts';
+import { PodSandboxConfig, type RunPodSandboxRequest, type RunPodSandboxResponse } from '../../cri/gen/api.ts';
 import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
@@ -16,7 +11,6 @@ import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { stageOf } from '../names/stage-of.ts';
-import type { PodLimits } from '../parts.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
@@ -24,6 +18,7 @@ import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
 import { awaitEarlierRun } from './await-earlier-run.ts';
 import { networkRequestOf } from './network-request.ts';
+import { podLimits, podResourcesOf } from './pod-limits.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
 import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
@@ -163,23 +158,12 @@ export function sandboxItems(
 
 async function makeCgroup(op: Op, rt: RuntimeContext, meta: SandboxMeta, items: readonly LedgerItem[]): Promise<void> {
   for (const { key } of items.filter((item) => item.kind === 'cgroup')) {
-    const limits = limitsOf(meta.config.linux?.resources);
+    const limits = podLimits(podResourcesOf({ meta }));
     // An earlier sandbox of the same pod may be letting go of it.
     await inCgroupLane(rt.lanes, key, (laneOp) => rt.cgroups.create(laneOp, key, limits));
     op.signal.throwIfAborted();
     await rt.faults.reach('run-sandbox/cgroup-made');
   }
-}
-
-/** Zero is "not said". Where the group is kubelet's, so are its limits. */
-function limitsOf(resources: LinuxContainerResources | undefined): PodLimits {
-  const { cpuShares = 0n, cpuQuota = 0n, cpuPeriod = 0n, memoryLimitInBytes = 0n } = resources ?? {};
-  return {
-    ...(cpuShares > 0n ? { cpuShares: Number(cpuShares) } : {}),
-    ...(cpuQuota > 0n ? { cpuQuotaUs: Number(cpuQuota) } : {}),
-    ...(cpuPeriod > 0n ? { cpuPeriodUs: Number(cpuPeriod) } : {}),
-    ...(memoryLimitInBytes > 0n ? { memoryLimitBytes: Number(memoryLimitInBytes) } : {}),
-  };
 }
 
 async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {

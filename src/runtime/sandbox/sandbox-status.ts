@@ -13,6 +13,7 @@ import { shownStatus as shownContainer } from '../container/container-status.ts'
 import type { RuntimeContext } from '../context.ts';
 import { containersOf } from '../events/container-events.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { podResourcesOf } from './pod-limits.ts';
 import { isReady } from './state.ts';
 
 /** From memory. Throws NotFound. */
@@ -68,13 +69,15 @@ function namespaceOptionsOf({ meta }: SandboxRecord): NamespaceOption {
   );
 }
 
-function verboseInfo(rt: RuntimeContext, { meta, status }: SandboxRecord): Record<string, string> {
+function verboseInfo(rt: RuntimeContext, record: SandboxRecord): Record<string, string> {
+  const { meta, status } = record;
   const info = {
     state: status.state,
     pid: status.infra?.pid ?? 0,
     ...meta.facts,
     pins: status.pins,
     ips: status.ips,
+    resources: podResourcesOf(record),
     stopping: status.stopping,
     removing: status.removing,
     pending: rt.retries.viewOf(meta.id),

@@ -1,4 +1,6 @@
 import { failedPrecondition } from '../../lib/errors.ts';
+import type { LimitsIntent } from '../limits/limits-intent.ts';
+import type { PodResources } from '../limits/pod-resources.ts';
 import type { Task } from '../task/task.ts';
 
 /**
@@ -39,6 +41,10 @@ export interface SandboxStatus {
   /** Everything that Stop releases is released. */
   readonly stopped?: boolean;
   readonly removing?: { readonly sinceWallMs: number };
+  /** Since they were updated; absent: those that it was made with. */
+  readonly resources?: PodResources;
+  /** An update of them that is being carried out, or was when the daemon died. */
+  readonly limitsIntent?: LimitsIntent<PodResources> | undefined;
 }
 
 export function newSandboxStatus(createdAtWallMs: number, bootId: string): SandboxStatus {
@@ -51,6 +57,9 @@ export type SandboxEvent =
   | { readonly kind: 'infra-started'; readonly task: Task }
   | { readonly kind: 'ready' }
   | { readonly kind: 'not-ready'; readonly why: string; readonly atWallMs: number }
+  | { readonly kind: 'limits-intended'; readonly intent: LimitsIntent<PodResources> }
+  /** With resources: they are what the pod has from now on. Without: the update came to nothing. */
+  | { readonly kind: 'limits-settled'; readonly resources?: PodResources }
   | { readonly kind: 'stop-wanted'; readonly atWallMs: number }
   | { readonly kind: 'stopped'; readonly atWallMs: number }
   | { readonly kind: 'removal-wanted'; readonly atWallMs: number };
@@ -83,13 +92,21 @@ export function transition(status: SandboxStatus, event: SandboxEvent): SandboxS
     case 'not-ready':
       if (state.kind === 'notready') return status;
       return { ...status, state: { kind: 'notready', why: event.why, sinceWallMs: event.atWallMs } };
+    case 'limits-intended':
+      return { ...status, limitsIntent: event.intent };
+    case 'limits-settled':
+      return {
+        ...status,
+        limitsIntent: undefined,
+        ...(event.resources === undefined ? {} : { resources: event.resources }),
+      };
     case 'stop-wanted':
       return status.stopping === undefined ? { ...status, stopping: { sinceWallMs: event.atWallMs } } : status;
     case 'stopped': {
       if (status.stopped === true) return status;
       const next: SandboxState =
         state.kind === 'notready' ? state : { kind: 'notready', why: 'stopped', sinceWallMs: event.atWallMs };
-      return { ...status, infra: undefined, pins: [], ips: [], stopped: true, state: next };
+      return { ...status, infra: undefined, pins: [], ips: [], limitsIntent: undefined, stopped: true, state: next };
     }
     case 'removal-wanted':
       return status.removing === undefined ? { ...status, removing: { sinceWallMs: event.atWallMs } } : status;

@@ -1,0 +1,127 @@
+import { join } from 'node:path';
+import { errnoOf, failedPrecondition, invalidArgument, isKind, notFound, type GantryError } from '../lib/errors.ts';
+import { cpusetChanges, orderChanges, reversed, unreclaimableBytes, type CgroupChange } from './cgroup-changes.ts';
+import { childrenOf, readCgroupFile, writeCgroupFile } from './cgroup-files.ts';
+import type { CgroupPlaces } from './cgroup-places.ts';
+import { resourceWrites, type CgroupResources, type CgroupWrite } from './cgroup-resources.ts';
+import { sharesToWeight, weightLike } from './cgroup-weight.ts';
+
+/** Changes the limits of a cgroup in which processes run: all of what is asked for, or nothing. */
+export class CgroupLimits {
+  readonly #places: CgroupPlaces;
+
+  constructor(places: CgroupPlaces) {
+    this.#places = places;
+  }
+
+  /**
+   * What has to be written for `wanted`, with what is there now; nothing is changed. `known` is what the cgroup was made or last changed with.
+   * Throws NotFound when the cgroup is gone, FailedPrecondition for a controller that this host lacks or a memory limit below what
+   * is in use, InvalidArgument for what cannot be.
+   */
+  async plan(path: string, wanted: CgroupResources, known: CgroupResources): Promise<CgroupChange[]> {
+    const { mode } = this.#places.host;
+    const { cpuShares, ...others } = wanted;
+    const changed = cpuShares === undefined || cpuShares === known.cpuShares ? others : wanted;
+    const weight = mode === 'v2' ? Number(await this.#read(path, 'cpu', 'cpu.weight')) : Number.NaN;
+    const weightOf = (shares: number): number =>
+      Number.isNaN(weight) ? sharesToWeight(shares) : weightLike(shares, { shares: known.cpuShares, weight });
+    const changes: CgroupChange[] = [];
+    for (const write of resourceWrites(mode, changed, weightOf)) {
+      changes.push(...(await this.#changesOf(path, write)));
+    }
+    return orderChanges(changes);
+  }
+
+  /** In that order. When one is refused, those before it are taken back, and what is thrown says which and why. */
+  async apply(changes: readonly CgroupChange[]): Promise<void> {
+    for (const [i, change] of changes.entries()) {
+      try {
+        await this.#write(change);
+      } catch (error) {
+        await this.takeBack(changes.slice(0, i));
+        throw await this.#explained(change, error);
+      }
+    }
+  }
+
+  /** Whatever part of the changes was made. A cgroup that is gone has no limits any more: a success. */
+  async takeBack(changes: readonly CgroupChange[]): Promise<void> {
+    for (const change of reversed(changes)) {
+      try {
+        await this.#write(change);
+      } catch (error) {
+        if (!isKind(error, 'NotFound')) throw error;
+      }
+    }
+  }
+
+  async #changesOf(path: string, write: CgroupWrite): Promise<CgroupChange[]> {
+    const before = await this.#read(path, write.controller, write.file);
+    if (before === undefined) {
+      if (!(await this.#isThere(path))) throw notFound(`cgroup ${path}: no such cgroup`);
+      throw failedPrecondition(`${write.file} cannot be set: this host's cgroups do not have it (${path})`);
+    }
+    const change = { ...write, path, before };
+    if (write.file === 'memory.max') await this.#mustFit(change);
+    const isV1Cpuset = write.controller === 'cpuset' && this.#places.host.mode !== 'v2';
+    if (!isV1Cpuset) return [change];
+    if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(write.value)) {
+      throw invalidArgument(`${write.file}: ${JSON.stringify(write.value)} is no list of numbers such as 0-3,5`);
+    }
+    return cpusetChanges(write.file, write.value, await this.#cpusets(path, write.file));
+  }
+
+  /** v2 kills where v1 refuses. */
+  async #mustFit({ path, before, value }: CgroupChange): Promise<void> {
+    const [was, limit] = [before, value].map((text) => (text === 'max' ? Infinity : Number(text)));
+    if (limit === undefined || was === undefined || limit >= was) return;
+    const current = Number(await this.#read(path, 'memory', 'memory.current'));
+    const used = unreclaimableBytes(current, (await this.#read(path, 'memory', 'memory.stat')) ?? '');
+    if (used > limit) throw memoryInUse(limit, used);
+  }
+
+  /** Of the cgroup and of all below it, parents first. */
+  async #cpusets(path: string, file: string): Promise<{ path: string; now: string }[]> {
+    const now = (await this.#read(path, 'cpuset', file)) ?? '';
+    const place = this.#places.of(path, 'cpuset');
+    const children = place === undefined ? [] : ((await childrenOf(place.directory)) ?? []);
+    const below = await Promise.all(children.map((child) => this.#cpusets(child.slice(place?.root.length ?? 0), file)));
+    return [{ path, now }, ...below.flat()];
+  }
+
+  async #explained({ path, file, value }: CgroupChange, error: unknown): Promise<unknown> {
+    if (errnoOf(error) === 'EBUSY' && file.startsWith('memory.')) {
+      const used = Number(await this.#read(path, 'memory', 'memory.usage_in_bytes'));
+      return memoryInUse(Number(value), used, error);
+    }
+    if (errnoOf(error) === 'EINVAL' && file.startsWith('cpu.cfs_')) {
+      const message = `${file} ${value}: not valid, or more than the pod's own cgroup is given`;
+      return invalidArgument(message, { cause: error });
+    }
+    return error;
+  }
+
+  async #read(path: string, controller: string, file: string): Promise<string | undefined> {
+    const place = this.#places.of(path, controller);
+    if (place === undefined) return undefined;
+    return (await readCgroupFile(join(place.directory, file)))?.trim();
+  }
+
+  async #isThere(path: string): Promise<boolean> {
+    for (const { directory } of this.#places.all(path)) if ((await childrenOf(directory)) !== undefined) return true;
+    return false;
+  }
+
+  async #write({ path, controller, file, value }: CgroupChange): Promise<void> {
+    const place = this.#places.of(path, controller);
+    if (place === undefined) throw failedPrecondition(`${file}: this host has no such controller`);
+    // Nothing at all would not be written.
+    await writeCgroupFile(join(place.directory, file), value === '' ? '\n' : value);
+  }
+}
+
+function memoryInUse(limit: number, used: number, cause?: unknown): GantryError {
+  const message = `memory limit of ${String(limit)} bytes: ${String(used)} are in use and cannot be taken away`;
+  return failedPrecondition(message, cause === undefined ? {} : { cause });
+}

@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { LinuxContainerResources } from '../../cri/gen/api.ts';
+import { limitsOf, mergeResources, resourcesInput, shownResources } from './resources.ts';
+
+const resources = (partial: Parameters<typeof LinuxContainerResources.fromPartial>[0]): LinuxContainerResources =>
+  LinuxContainerResources.fromPartial(partial);
+const host = { cgroupMode: 'v2', swapAccounting: true, hugetlb: true } as const;
+
+const MADE = resources({
+  cpuShares: 512n,
+  cpuQuota: 20_000n,
+  cpuPeriod: 100_000n,
+  memoryLimitInBytes: 1n << 40n,
+  oomScoreAdj: 3n,
+  hugepageLimits: [{ pageSize: '2MB', limit: 0n }],
+});
+
+test('what is shown is what was asked for', () => {
+  const all = resources({ ...MADE, cpusetCpus: '0', cpusetMems: '0', unified: { 'memory.high': 'max' } });
+  assert.deepEqual(shownResources(resourcesInput(all)), all);
+});
+
+test('what an update does not say stays', () => {
+  const now = resourcesInput(MADE);
+  const changed = mergeResources(now, resources({ cpuQuota: -1n, unified: { 'memory.high': '5' } }));
+  assert.deepEqual(changed, { ...now, cpuQuotaUs: -1, unified: { 'memory.high': '5' } });
+  assert.deepEqual(mergeResources(changed, resources({ unified: { 'memory.low': '1' } })).unified, {
+    'memory.high': '5',
+    'memory.low': '1',
+  });
+  assert.deepEqual(mergeResources(now, resources({})), { ...now, unified: {} });
+});
+
+test('what cannot be updated is refused, and never dropped', () => {
+  const now = resourcesInput(MADE);
+  assert.throws(() => mergeResources(now, resources({ oomScoreAdj: 4n })), { kind: 'NotImplemented' });
+  assert.deepEqual(mergeResources(now, resources({ oomScoreAdj: 3n })).oomScoreAdj, 3);
+  assert.throws(() => mergeResources(now, resources({ cpuShares: -1n })), { kind: 'InvalidArgument' });
+  const pages = mergeResources(now, resources({ hugepageLimits: [{ pageSize: '2MB', limit: 1n }] }));
+  assert.throws(() => limitsOf({ ...host, hugetlb: false }, pages, now), { kind: 'FailedPrecondition' });
+  const unified = mergeResources(now, resources({ unified: { 'memory.high': '5' } }));
+  assert.throws(() => limitsOf({ ...host, cgroupMode: 'hybrid' }, unified, now), { kind: 'InvalidArgument' });
+});
+
+test('limits of the cgroup: what is said, and what this host can', () => {
+  const now = resourcesInput(MADE);
+  assert.deepEqual(limitsOf({ ...host, hugetlb: false }, now, now), {
+    cpuShares: 512,
+    cpuQuotaUs: 20_000,
+    cpuPeriodUs: 100_000,
+    memoryLimitBytes: 2 ** 40,
+  });
+  const swap = { ...now, memorySwapLimitBytes: 7 };
+  assert.equal(limitsOf(host, swap, now).memorySwapLimitBytes, 7);
+  assert.equal(limitsOf({ ...host, swapAccounting: false }, swap, now).memorySwapLimitBytes, undefined);
+});

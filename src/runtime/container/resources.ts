@@ -1,0 +1,112 @@
+import type { LinuxContainerResources } from '../../cri/gen/api.ts';
+import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import type { HostFacts, ResourcesInput } from '../oci/container-spec-input.ts';
+import type { Limits } from '../parts.ts';
+import type { ContainerRecord } from '../store/container-record.ts';
+
+/** CRI's resources in our units; zero, empty and absent mean that nothing is said. */
+export function resourcesInput(resources: LinuxContainerResources | undefined): ResourcesInput {
+  if (resources === undefined) return {};
+  return {
+    cpuShares: Number(resources.cpuShares),
+    cpuQuotaUs: Number(resources.cpuQuota),
+    cpuPeriodUs: Number(resources.cpuPeriod),
+    cpusetCpus: resources.cpusetCpus,
+    cpusetMems: resources.cpusetMems,
+    memoryLimitBytes: Number(resources.memoryLimitInBytes),
+    memorySwapLimitBytes: Number(resources.memorySwapLimitInBytes),
+    hugepageLimits: resources.hugepageLimits.map(({ pageSize, limit }) => ({ pageSize, limitBytes: Number(limit) })),
+    unified: resources.unified,
+    oomScoreAdj: Number(resources.oomScoreAdj),
+  };
+}
+
+/** As ContainerStatus shows them. */
+export function shownResources(resources: ResourcesInput): LinuxContainerResources {
+  const number = (value: number | undefined): bigint => BigInt(value ?? 0);
+  return {
+    cpuShares: number(resources.cpuShares),
+    cpuQuota: number(resources.cpuQuotaUs),
+    cpuPeriod: number(resources.cpuPeriodUs),
+    cpusetCpus: resources.cpusetCpus ?? '',
+    cpusetMems: resources.cpusetMems ?? '',
+    memoryLimitInBytes: number(resources.memoryLimitBytes),
+    memorySwapLimitInBytes: number(resources.memorySwapLimitBytes),
+    hugepageLimits: (resources.hugepageLimits ?? []).map(({ pageSize, limitBytes }) => ({
+      pageSize,
+      limit: BigInt(limitBytes),
+    })),
+    unified: { ...resources.unified },
+    oomScoreAdj: number(resources.oomScoreAdj),
+  };
+}
+
+/** What a container has: as it was made, or as it was updated since. */
+export function resourcesOf({ meta, status }: Pick<ContainerRecord, 'meta' | 'status'>): ResourcesInput {
+  return status.resources ?? resourcesInput(meta.config.linux?.resources);
+}
+
+/**
+ * What it will have: what the update does not say stays. Throws NotImplemented for another `oom_score_adj`, which is a process's own, and
+ * InvalidArgument for negative numbers that mean nothing.
+ */
+export function mergeResources(now: ResourcesInput, asked: LinuxContainerResources): ResourcesInput {
+  const wanted = resourcesInput(asked);
+  const { cpuShares = 0, cpuPeriodUs = 0, oomScoreAdj = 0 } = wanted;
+  for (const [name, value] of Object.entries({ cpu_shares: cpuShares, cpu_period: cpuPeriodUs })) {
+    if (value < 0) throw invalidArgument(`${name}: ${String(value)} is negative`);
+  }
+  if (oomScoreAdj !== 0 && oomScoreAdj !== (now.oomScoreAdj ?? 0)) {
+    throw notImplemented('oom_score_adj of a container is set when it is made and cannot be updated');
+  }
+  const said = Object.entries(wanted).filter(
+    ([name, value]) => !['hugepageLimits', 'unified'].includes(name) && value !== 0 && value !== '',
+  );
+  const sizes = new Map((now.hugepageLimits ?? []).map((limit) => [limit.pageSize, limit]));
+  for (const limit of wanted.hugepageLimits ?? []) sizes.set(limit.pageSize, limit);
+  return {
+    ...now,
+    ...Object.fromEntries(said),
+    hugepageLimits: [...sizes.values()],
+    unified: { ...now.unified, ...wanted.unified },
+  };
+}
+
+/**
+ * What of it is a matter of the container's cgroup. Huge pages that did not change are left out: where the host cannot limit them they were
+ * left out when the container was made. Throws FailedPrecondition for those that this host cannot limit, InvalidArgument for `unified` without
+ * cgroup v2.
+ */
+export function limitsOf(
+  host: Pick<HostFacts, 'cgroupMode' | 'swapAccounting' | 'hugetlb'>,
+  wanted: ResourcesInput,
+  now: ResourcesInput = {},
+): Limits {
+  const had = new Map((now.hugepageLimits ?? []).map(({ pageSize, limitBytes }) => [pageSize, limitBytes]));
+  const hugepages = (wanted.hugepageLimits ?? []).filter(
+    ({ pageSize, limitBytes }) => had.get(pageSize) !== limitBytes && (host.hugetlb || limitBytes !== 0),
+  );
+  if (hugepages.length > 0 && !host.hugetlb) throw failedPrecondition('this host cannot limit huge pages');
+  const unified = Object.keys(wanted.unified ?? {}).length === 0 ? undefined : wanted.unified;
+  if (unified !== undefined && host.cgroupMode !== 'v2') {
+    throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);
+  }
+  const { cpuShares, cpuQuotaUs, cpuPeriodUs, cpusetCpus, cpusetMems, memoryLimitBytes, memorySwapLimitBytes } = wanted;
+  return {
+    ...said('cpuShares', cpuShares),
+    ...said('cpuQuotaUs', cpuQuotaUs),
+    ...said('cpuPeriodUs', cpuPeriodUs),
+    ...said('cpusetCpus', cpusetCpus),
+    ...said('cpusetMems', cpusetMems),
+    ...said('memoryLimitBytes', memoryLimitBytes),
+    ...(host.swapAccounting ? said('memorySwapLimitBytes', memorySwapLimitBytes) : {}),
+    ...(hugepages.length === 0 ? {} : { hugepageLimits: hugepages }),
+    ...said('unified', unified),
+  };
+}
+
+/** Nothing for zero, empty and absent. */
+function said<Key extends string, Value>(key: Key, value: Value | undefined): Partial<Record<Key, Value>> {
+  const nothing = value === undefined || value === 0 || value === '';
+  return nothing ? {} : ({ [key]: value } as Partial<Record<Key, Value>>);
+}
