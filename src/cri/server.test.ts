@@ -61,6 +61,15 @@ function waitingRuntime(): WaitingRuntime {
   return { runtime: { stopContainer }, entered: entered.promise, reason: reason.promise };
 }
 
+function http2Frame(type: number, flags: number, stream: number, payload: Buffer): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(stream, 5);
+  return Buffer.concat([head, payload]);
+}
+
 function isError(kind: ErrorKind, message?: RegExp): (error: unknown) => boolean {
   return (error) => isKind(error, kind) && (message === undefined || message.test((error as Error).message));
 }
@@ -106,6 +115,28 @@ describe('CRI over a socket', () => {
     await server.close();
     assert.deepEqual(await readdir(folder), []);
     await rmdir(folder);
+  });
+
+  test('a call to a method that there is not, broken off in the same breath, harms nobody', async () => {
+    // Literals without a huffman code: ":method: POST", ":scheme: http", ":authority: x", ":path: /x", with and without a content type.
+    const start = Buffer.from([0x83, 0x86, 0x01, 1, ...Buffer.from('x'), 0x04, 2, ...Buffer.from('/x')]);
+    const type = Buffer.from('application/grpc');
+    const withType = Buffer.concat([start, Buffer.from([0x0f, 0x10, type.length]), type]);
+    const [HEADERS, RST_STREAM, SETTINGS, END_HEADERS, CANCEL] = [1, 3, 4, 4, 8];
+    for (const headers of [start, withType]) {
+      const bytes = Buffer.concat([
+        Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'),
+        http2Frame(SETTINGS, 0, 0, Buffer.alloc(0)),
+        http2Frame(HEADERS, END_HEADERS, 1, headers),
+        http2Frame(RST_STREAM, 0, 1, Buffer.from([0, 0, 0, CANCEL])),
+      ]);
+      const socket = net.connect(path);
+      socket.write(bytes);
+      await new Promise((resolve) => socket.once('data', resolve));
+      // Ours comes after what it had to do for that call.
+      assert.equal((await cri.runtime.version(op, VersionRequest.fromPartial({}))).runtimeName, 'gantry');
+      socket.destroy();
+    }
   });
 
   test('a call goes there and back, with the service as `this`', async () => {
