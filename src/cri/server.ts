@@ -9,6 +9,7 @@ import { listenUnix, unixSocketPath } from '../lib/unix-socket.ts';
 import { AuthoritySocket } from './authority-socket.ts';
 import { ImageServiceService, RuntimeServiceService } from './gen/api.ts';
 import type { ExtraService, RpcService } from './rpc.ts';
+import { forgiveLateResponses } from './late-responses.ts';
 import { CallHost } from './serve-rpc.ts';
 import type { ImageService, RuntimeService } from './services.ts';
 
@@ -69,6 +70,7 @@ export async function serveCri(options: CriServerOptions): Promise<CriServer> {
     injector.injectConnection(connection);
   });
   const bound = await listenUnix(listener, unixSocketPath(options.listen));
+  const lateResponses = forgiveLateResponses(log);
   listener.on('error', (error) => log.warn({ error: error.message }, 'accepting a connection failed'));
   log.info({ path: bound.path }, 'serving');
 
@@ -84,6 +86,7 @@ export async function serveCri(options: CriServerOptions): Promise<CriServer> {
       await Promise.race([shutDown(server), clock.sleep(FLUSH_MS)]);
       server.forceShutdown();
       for (const socket of connections) socket.destroy();
+      lateResponses[Symbol.dispose]();
     },
   };
 }
