@@ -10,6 +10,7 @@ export function layerStore(layers: LayerDirectory): LayerStore {
     measure: (diffId) => layers.measure(diffId),
     list: () => layers.list(),
     isHeld: (diffId) => layers.isHeld(diffId),
+    warmUp: () => layers.warmUp(),
     unpack: (op, { diffId, source, onProgress }) =>
       layers.unpack(op, { diffId, source, ...(onProgress === undefined ? {} : { onProgress }) }),
     adoptRootfs: (op, path, onProgress) => layers.adoptRootfs(op, path, onProgress),

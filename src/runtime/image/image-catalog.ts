@@ -41,6 +41,11 @@ export class ImageCatalog {
     return { tags: all.filter((name) => !name.includes('@')), digests: all.filter((name) => name.includes('@')) };
   }
 
+  /** Those of the names that are not the image's. */
+  namesLacking(id: string, names: readonly string[]): string[] {
+    return names.filter((name) => this.#names.get(name) !== id);
+  }
+
   put(image: StoredImage, names: readonly string[]): void {
     this.#images.set(image.id, image);
     for (const name of names) this.#give(name, image.id);

@@ -106,8 +106,8 @@ export class ImageRecords {
     return { id, manifestDigest, config, layers, storedAtWallMs };
   }
 
-  async setName(name: string, id: string): Promise<void> {
-    await this.#db.write(nameStatement(name, id));
+  async setNames(names: readonly string[], id: string): Promise<void> {
+    await this.#db.write(...names.map((name) => nameStatement(name, id)));
   }
 
   async removeNames(names: readonly string[]): Promise<void> {

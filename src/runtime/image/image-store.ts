@@ -1,7 +1,7 @@
 import type { JournalWriter } from '../../journal/journal.ts';
-import { childSignal, type Op } from '../../lib/abort.ts';
+import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { canceled, failedPrecondition, messageOf, notFound, withContext } from '../../lib/errors.ts';
+import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
@@ -10,7 +10,6 @@ import { Slots } from '../../lib/slots.ts';
 import type { RuntimePaths } from '../store/paths.ts';
 import type { AuthFields } from './auth/credentials.ts';
 import type { ContentSource } from './content-source.ts';
-import { digestOf } from './digest.ts';
 import { ImageCatalog } from './image-catalog.ts';
 import type { ImageFsInfo, ImageRecord, RemovedImage } from './image-record.ts';
 import { IMAGE_RECORD_SCHEMA, ImageRecords, type NewImage, type StoredImage } from './image-records.ts';
@@ -21,11 +20,10 @@ import { LayerFetcher } from './layer-fetcher.ts';
 import { LAYER_SCHEMA, LayerLedger } from './layer-ledger.ts';
 import type { LayerStore } from './layer-store.ts';
 import { hostPlatform, type Platform } from './platform.ts';
-import type { LayerProgress, OnProgress } from './progress.ts';
-import { formatReference, parseReference, repositoryName } from './reference.ts';
-import { openRegistry, type RegistryAccess } from './registry/open-registry.ts';
-import { resolveImage } from './resolve-image.ts';
-import { SharedWork } from './shared-work.ts';
+import type { OnProgress } from './progress.ts';
+import { Pulls } from './pulls.ts';
+import { formatReference, parseReference } from './reference.ts';
+import type { RegistryAccess } from './registry/open-registry.ts';
 
 /** Tables of the database that is handed to {@link ImageStore.open}. */
 export const IMAGE_SCHEMA = `${LAYER_SCHEMA}${IMAGE_RECORD_SCHEMA}`;
@@ -65,10 +63,9 @@ export class ImageStore {
   readonly #catalog: ImageCatalog;
   /** Images whose layers are not all there: not shown, but their other layers stay until `sweep`. */
   readonly #incomplete: Map<string, StoredImage>;
-  readonly #pulls = new SharedWork<ImageRecord, LayerProgress>();
+  readonly #pulls: Pulls;
   /** One change of the records at a time: each is a short transaction. */
   readonly #changes = new Slots(1, { what: 'changing which images there are' });
-  readonly #closing = new AbortController();
 
   private constructor(
     deps: ImageStoreDeps,
@@ -84,6 +81,19 @@ export class ImageStore {
     this.#ledger = ledger;
     this.#ingest = ingest;
     this.#fetcher = new LayerFetcher({ layers: deps.layers, ledger, ingest, faults: this.#faults });
+    this.#pulls = new Pulls({
+      clock: deps.clock,
+      registry: deps.registry,
+      platform: this.#platform,
+      check: () => this.#demandRoom(),
+      warmUp: () => deps.layers.warmUp?.(),
+      bringIn: (...all) => this.#bringIn(...all),
+      name: (...all) => this.#name(...all),
+      tell: ({ name, startedMs, outcome }) => {
+        if (outcome.kind === 'failed') this.#journal(name, 'image.pull-failed', outcome.why, 'failed', startedMs);
+        else this.#journal(name, 'image.pulled', `pulled as ${outcome.id}`, 'ok', startedMs);
+      },
+    });
     const isWhole = (image: StoredImage): boolean => image.layers.every(({ diffId }) => deps.layers.has(diffId));
     this.#catalog = new ImageCatalog(loaded.images.filter(isWhole), loaded.names);
     this.#incomplete = new Map(loaded.images.filter((image) => !isWhole(image)).map((image) => [image.id, image]));
@@ -103,7 +113,7 @@ export class ImageStore {
 
   /** Aborts pulls that are under way. */
   close(): void {
-    this.#closing.abort();
+    this.#pulls.close();
   }
 
   list(): ImageRecord[] {
@@ -123,7 +133,9 @@ export class ImageStore {
 
   /**
    * Brings an image in. The registry is asked each time, also for an image that is here: it decides whether the caller
-   * may have it, and where a tag points now. Pulls of one image with the same credentials are one.
+   * may have it, and where a tag points now. Pulls of one image with the same credentials are one. When the last caller's
+   * deadline has passed the pull goes on, and whoever asks again joins it; when the last caller leaves for another reason
+   * it is aborted.
    *
    * Throws InvalidArgument (reference, not an image), NotFound (image, platform), Unauthenticated, PermissionDenied,
    * DataLoss (content that is damaged or not what its digest says), Unavailable (host), ResourceExhausted (disk, rate limit),
@@ -135,44 +147,11 @@ export class ImageStore {
     auth?: AuthFields,
     onProgress: OnProgress = () => undefined,
   ): Promise<ImageRecord> {
-    const ref = parseReference(reference);
-    const name = formatReference(ref);
-    const key = `${name} ${digestOf(JSON.stringify(auth ?? {}))}`;
-    const { outcome } = await this.#pulls.run(op, key, onProgress, (shared, emit) =>
-      this.#untilClosed(shared, async (inner) => {
-        const startedMs = this.#deps.clock.monotonicMs();
-        try {
-          await this.#demandRoom();
-          const record = await this.#pullNow(inner, reference, auth, emit);
-          this.#journal(name, 'image.pulled', `pulled as ${record.id}`, 'ok', startedMs);
-          return record;
-        } catch (error) {
-          this.#journal(name, 'image.pull-failed', messageOf(error), 'failed', startedMs);
-          throw withContext(`pull ${name}`, error);
-        }
-      }),
-    );
-    if (outcome.status === 'rejected') throw outcome.reason;
-    return outcome.value;
+    return await this.#pulls.pull(op, reference, auth, onProgress);
   }
 
   async #demandRoom(): Promise<void> {
     await demandRoom(this.#deps.room ?? AMPLE_ROOM, 'no image is brought in');
-  }
-
-  async #pullNow(
-    op: Op,
-    reference: string,
-    auth: AuthFields | undefined,
-    onProgress: OnProgress,
-  ): Promise<ImageRecord> {
-    const ref = parseReference(reference);
-    using source = await openRegistry(op, this.#deps.registry, this.#deps.clock, ref, auth);
-    const root = await source.fetchManifest(op, ref);
-    const image = await resolveImage(op, source, root, this.#platform);
-    const names = [`${repositoryName(ref)}@${root.digest}`];
-    if (ref.digest === undefined) names.push(formatReference(ref));
-    return await this.#bringIn(op, source, image, names, onProgress);
   }
 
   /**
@@ -181,7 +160,7 @@ export class ImageStore {
    */
   async import(op: Op, request: ImportRequest, onProgress: OnProgress = () => undefined): Promise<ImportedImage[]> {
     await this.#demandRoom();
-    return await this.#untilClosed(op, async (inner) => {
+    return await this.#pulls.untilClosed(op, async (inner) => {
       const bringIn = async (
         source: ContentSource,
         image: NewImage,
@@ -240,14 +219,25 @@ export class ImageStore {
     }
   }
 
-  /** Gives an image that is here another name, taking it from whichever had it. Throws NotFound. */
+  /** Gives an image that is here another name, taking it from whichever had it. Throws NotFound, InvalidArgument for a digest. */
   async tag(op: Op, refOrId: string, name: string): Promise<ImageRecord> {
     const full = formatReference(parseReference(name));
+    if (full.includes('@')) throw invalidArgument(`${name}: a digest says what an image is, it cannot be given to one`);
+    const image = this.#catalog.resolve(refOrId);
+    const named = image === undefined ? undefined : await this.#name(op, image.id, [full]);
+    if (named === undefined) throw notFound(`image ${refOrId}: there is none of that name`);
+    return named;
+  }
+
+  async #name(op: Op, id: string, names: readonly string[]): Promise<ImageRecord | undefined> {
     return await this.#changes.run(op, async () => {
-      const image = this.#catalog.resolve(refOrId);
-      if (image === undefined) throw notFound(`image ${refOrId}: there is none of that name`);
-      await this.#records.setName(full, image.id);
-      this.#catalog.put(image, [full]);
+      const image = this.#catalog.get(id);
+      if (image === undefined) return undefined;
+      const lacking = this.#catalog.namesLacking(id, names);
+      if (lacking.length > 0) {
+        await this.#records.setNames(lacking, id);
+        this.#catalog.put(image, lacking);
+      }
       return this.#view(image);
     });
   }
@@ -270,6 +260,7 @@ export class ImageStore {
 
   /** Layers that no image has any more and no container holds go too. */
   async #remove(op: Op, refOrId: string, what: 'name' | 'whole', evenInUse: boolean): Promise<RemovedImage> {
+    this.#pulls.drop(refOrId);
     const outcome = await this.#changes.run(op, async (): Promise<RemovedImage> => {
       const plan = this.#catalog.planRemoval(refOrId, what);
       if (plan.kind === 'absent') return plan;
@@ -378,20 +369,6 @@ export class ImageStore {
       pinned: [...tags, ...digests].some((name) => this.#pinned.has(name)),
       storedAtWallMs: image.storedAtWallMs,
     };
-  }
-
-  async #untilClosed<T>(op: Op, fn: (op: Op) => Promise<T>): Promise<T> {
-    using child = childSignal(op.signal);
-    const onClose = (): void => {
-      child.abort(canceled('the image store is closing'));
-    };
-    this.#closing.signal.addEventListener('abort', onClose, { once: true });
-    if (this.#closing.signal.aborted) onClose();
-    try {
-      return await fn({ ...op, signal: child.signal });
-    } finally {
-      this.#closing.signal.removeEventListener('abort', onClose);
-    }
   }
 
   #journal(image: string, what: string, message: string, outcome: 'ok' | 'failed', startedMs?: number): void {

@@ -114,7 +114,7 @@ export class LayerFetcher {
         try {
           if (layers.has(diffId)) {
             await verifyDiffId(op, path, compression, diffId);
-            await ledger.remember(blob.digest, diffId);
+            ledger.remember(op, blob.digest, diffId);
             return;
           }
           const unpacked = await layers.unpack(op, {
@@ -126,7 +126,7 @@ export class LayerFetcher {
             },
           });
           await faults.reach('pull-image/unpacked');
-          await ledger.add(blob.digest, { diffId, sizeBytes: unpacked.sizeBytes, inodes: unpacked.inodes ?? 0 });
+          ledger.add(op, blob.digest, { diffId, sizeBytes: unpacked.sizeBytes, inodes: unpacked.inodes ?? 0 });
           await faults.reach('pull-image/layer-noted');
         } catch (error) {
           throw withContext(`layer ${blob.digest}`, error);

@@ -89,23 +89,26 @@ export class LayerLedger {
     return { sizeBytes, inodes };
   }
 
-  /** A blob was unpacked: the layer is there. */
-  async add(blob: Digest, layer: LayerEntry): Promise<void> {
-    await this.#db.write(
-      {
-        sql: `INSERT INTO unpacked_layers (diff_id, size_bytes, inodes) VALUES (?, ?, ?)
-              ON CONFLICT (diff_id) DO UPDATE SET size_bytes = excluded.size_bytes, inodes = excluded.inodes`,
-        params: [layer.diffId, layer.sizeBytes, layer.inodes],
-      },
-      blobStatement(blob, layer.diffId),
-    );
+  /**
+   * A blob was unpacked: the layer is there. The pull does not wait for the note to be on the disk: a layer that is there
+   * without one is only fetched once more. The image's own record is written behind it.
+   */
+  add(op: Op, blob: Digest, layer: LayerEntry): void {
     this.#layers.set(layer.diffId, layer);
     this.#blobs.set(blob, layer.diffId);
+    const statement = {
+      sql: `INSERT INTO unpacked_layers (diff_id, size_bytes, inodes) VALUES (?, ?, ?)
+            ON CONFLICT (diff_id) DO UPDATE SET size_bytes = excluded.size_bytes, inodes = excluded.inodes`,
+      params: [layer.diffId, layer.sizeBytes, layer.inodes],
+    };
+    this.#db.write(statement, blobStatement(blob, layer.diffId)).catch((error: unknown) => {
+      op.log.warn({ layer: layer.diffId, error: messageOf(error) }, 'an unpacked layer could not be noted');
+    });
   }
 
   /** A blob was seen to be a layer that is there: of another blob, or unpacked by a daemon that was killed before it noted so. */
-  async remember(blob: Digest, diffId: Digest): Promise<void> {
-    await this.add(blob, { diffId, ...(this.#store.measure(diffId) ?? { sizeBytes: 0, inodes: 0 }) });
+  remember(op: Op, blob: Digest, diffId: Digest): void {
+    this.add(op, blob, { diffId, ...(this.#store.measure(diffId) ?? { sizeBytes: 0, inodes: 0 }) });
   }
 
   /** Keeps layers from being removed until the pin is disposed of. */

@@ -44,6 +44,8 @@ export interface LayerStore {
   adoptRootfs(op: Op, path: string, onProgress?: (bytes: number) => void): Promise<UnpackedLayer>;
   /** Whether a container, or what else has it mounted, needs it: it is not removed now. From memory. */
   isHeld?(diffId: string): boolean;
+  /** Layers are about to come: whatever unpacks them may start. */
+  warmUp?(): void;
   /** Removes a layer. One that is not there is a success. Throws FailedPrecondition for one that is held. */
   remove(op: Op, diffId: string): Promise<void>;
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Op } from '../../lib/abort.ts';
-import { canceled } from '../../lib/errors.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
+import { canceled, deadlineExceeded } from '../../lib/errors.ts';
+import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import { SharedWork } from './shared-work.ts';
 
@@ -67,6 +68,56 @@ describe('SharedWork', () => {
     assert.equal(restarted, false);
     ended.resolve('old');
     assert.deepEqual((await third).outcome, { status: 'fulfilled', value: 'new' });
+  });
+
+  it('goes on for a while behind a deadline that has passed, and ends with it unless somebody has asked again', async () => {
+    const clock = new FakeClock();
+    const work = new SharedWork<string, never>({ clock, unawaitedMs: 1_000 });
+    const inner: AbortSignal[] = [];
+    const end = Promise.withResolvers<string>();
+    const ask = (controller: AbortController): Promise<unknown> =>
+      work.run(opOf(controller), 'key', ignore, (op) => {
+        inner.push(op.signal);
+        return raceSignal(end.promise, op.signal);
+      });
+    const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+    const late = async (): Promise<void> => {
+      const controller = new AbortController();
+      const asked = ask(controller);
+      await turn();
+      controller.abort(deadlineExceeded('late'));
+      await assert.rejects(asked, /late/);
+    };
+    await late();
+    await clock.advance(999);
+    await late();
+    await clock.advance(999);
+    assert.deepEqual(
+      [inner.length, inner[0]?.aborted],
+      [1, false],
+      'the second caller has joined and begun the while anew',
+    );
+    await clock.advance(1);
+    await turn();
+    assert.deepEqual([inner[0]?.aborted, work.size, clock.pendingTimers], [true, 0, 0]);
+
+    await late();
+    work.dropUnawaited((key) => key === 'another');
+    assert.equal(inner[1]?.aborted, false);
+    work.dropUnawaited((key) => key === 'key');
+    assert.equal(inner[1].aborted, true);
+
+    const left = new AbortController();
+    const leaves = ask(left);
+    await turn();
+    left.abort(canceled('gone'));
+    await assert.rejects(leaves, /gone/);
+    assert.equal(inner.at(-1)?.aborted, true, 'who leaves without a deadline wants it no more');
+
+    await late();
+    end.resolve('done');
+    await turn();
+    assert.deepEqual([work.size, clock.pendingTimers], [0, 0]);
   });
 
   it('gives a failure to all, as an outcome', async () => {

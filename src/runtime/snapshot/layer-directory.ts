@@ -187,6 +187,11 @@ export class LayerDirectory {
     await this.#removeNow(op, diffId);
   }
 
+  /** A layer is about to be unpacked: the thread for it starts while its blob is still on the way. */
+  warmUp(): void {
+    this.#deps.thread.warmUp();
+  }
+
   /** Keeps layers from being removed while `holder` lives. Holding twice is holding once. @throws NotFound */
   hold(holder: string, diffIds: readonly string[]): void {
     for (const diffId of diffIds) this.marker(diffId);

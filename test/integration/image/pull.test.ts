@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, it } from 'node:test';
+import { systemClock } from '../../../src/lib/clock.ts';
 import { GantryError, kindOf } from '../../../src/lib/errors.ts';
 import type { LayerProgress } from '../../../src/runtime/image/progress.ts';
 import { failsWith, Fixture } from './fixture.ts';
@@ -139,6 +140,75 @@ describe('pull', () => {
     // Waits for the aborted one to be over before it starts anew.
     await fixture.images.pull(fixture.op, `${registry.host}/app`);
     assert.deepEqual(await fixture.leftovers(), []);
+  });
+
+  it("goes on when its caller's deadline has passed; who asks again joins it, and who removes the name ends it", async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await TestRegistry.start();
+    const [one, two] = [imageOf([await layerOf('one')]), imageOf([await layerOf('two')])];
+    registry.push('one', one, 'latest');
+    registry.push('two', two, 'latest');
+    const held = { gate: Promise.withResolvers<undefined>(), reached: Promise.withResolvers<undefined>() };
+    fixture.layers.gate = () => {
+      held.reached.resolve(undefined);
+      return held.gate.promise;
+    };
+    const pullUntilDeadline = async (name: string): Promise<void> => {
+      held.reached = Promise.withResolvers<undefined>();
+      const controller = new AbortController();
+      const pull = fixture.images.pull({ ...fixture.op, signal: controller.signal }, `${registry.host}/${name}`);
+      await held.reached.promise;
+      controller.abort(new GantryError('DeadlineExceeded', "the caller's deadline has passed"));
+      await assert.rejects(pull, failsWith('DeadlineExceeded', /deadline has passed/));
+    };
+    await pullUntilDeadline('one');
+    const retry = fixture.images.pull(fixture.op, `${registry.host}/one`);
+    held.gate.resolve(undefined);
+    assert.equal((await retry).id, one.id);
+    assert.equal(registry.count('one/manifests/'), 1, 'the retry has joined');
+    assert.equal(registry.count(one.layers[0]?.digest ?? ''), 1);
+
+    // Nobody asks again: it is there all the same.
+    held.gate = Promise.withResolvers<undefined>();
+    await pullUntilDeadline('two');
+    held.gate.resolve(undefined);
+    while (fixture.images.resolve(two.id) === undefined) await systemClock.sleep(5);
+    await fixture.images.removeWhole(fixture.op, two.id);
+
+    // What is being removed is not brought back by a pull that nobody waits for.
+    held.gate = Promise.withResolvers<undefined>();
+    await pullUntilDeadline('two');
+    const gone = await fixture.images.removeWhole(fixture.op, `${registry.host}/two`);
+    assert.equal(gone.kind, 'absent');
+    held.gate.resolve(undefined);
+    assert.equal((await fixture.images.pull(fixture.op, `${registry.host}/two`)).id, two.id);
+    assert.equal(registry.count('two/manifests/'), 3, 'the ended one was not joined');
+    assert.deepEqual(await fixture.leftovers(), []);
+  });
+
+  it('asks one question for an image that is here, and nothing of it is believed of an archive', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await TestRegistry.start();
+    const image = imageOf([await layerOf('one')]);
+    registry.push('app', image, 'v1', 'v2');
+    const { images, op } = fixture;
+    const first = await images.pull(op, `${registry.host}/app:v1`);
+    const asked = registry.requests.length;
+    assert.deepEqual(await images.pull(op, `${registry.host}/app:v1`), first);
+    const other = await images.pull(op, `${registry.host}/app:v2`);
+    assert.deepEqual(other.repoTags, [`${registry.host}/app:v1`, `${registry.host}/app:v2`]);
+    assert.equal(registry.requests.length, asked + 2);
+    await fixture.reopen();
+    assert.deepEqual(fixture.images.list(), [other], 'the second name is on the disk, too');
+    await assert.rejects(
+      fixture.images.tag(op, other.id, `${registry.host}/app@sha256:${'1'.repeat(64)}`),
+      failsWith('InvalidArgument', /a digest says what an image is/),
+    );
+    // Removed, it is brought in anew.
+    await fixture.images.pull(op, `${registry.host}/app:v1`);
+    await fixture.images.removeWhole(op, other.id);
+    assert.equal((await fixture.images.pull(op, `${registry.host}/app:v1`)).id, image.id);
+    assert.equal(registry.count(image.layers[0]?.digest ?? ''), 2);
   });
 
   it('goes on by range where connections break, and still verifies the whole', async () => {

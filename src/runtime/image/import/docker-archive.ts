@@ -28,7 +28,10 @@ export async function importDockerArchive(
   }
   const imported: ImportedImage[] = [];
   for (const archived of images) {
-    const names = (name === undefined ? archived.tags : [name]).map((tag) => formatReference(parseReference(tag)));
+    // A digest says what an image is: an archive cannot claim one.
+    const names = (name === undefined ? archived.tags : [name])
+      .map((tag) => formatReference(parseReference(tag)))
+      .filter((tag) => !tag.includes('@'));
     try {
       const { image, source } = await readImage(deps, tree, archived);
       imported.push({ image: await deps.bringIn(source, image, names), names });

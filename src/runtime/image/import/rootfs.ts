@@ -47,7 +47,7 @@ export async function importRootfs(op: Op, deps: RootfsDeps, request: RootfsRequ
       deps.onProgress({ layer: UNNAMED, state: 'unpacking', bytes, totalBytes: Math.max(bytes, sizeBytes) });
     });
     const diffId = parseDigest(made.diffId);
-    await deps.ledger.add(diffId, { diffId, sizeBytes: made.sizeBytes, inodes: made.inodes ?? 0 });
+    deps.ledger.add(op, diffId, { diffId, sizeBytes: made.sizeBytes, inodes: made.inodes ?? 0 });
     const configText = rootfsConfig(deps, settings, diffId);
     const image = {
       id: digestOf(configText),

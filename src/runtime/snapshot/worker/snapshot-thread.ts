@@ -65,6 +65,13 @@ export class SnapshotThread {
     }
   }
 
+  /** Starts the thread, which takes as long as unpacking a small layer: it goes again if nothing comes. */
+  warmUp(): void {
+    if (this.#closed || this.#waiting.size > 0) return;
+    this.#started();
+    this.#rest();
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#idle?.cancel();
