@@ -88,7 +88,9 @@ async function openStores({ config, clock, log, closers }: Start): Promise<Store
   const store = closers.add('store', new StoreThread(), (thread) => thread.close());
   const path = join(config.root, 'reserve');
   const room = closers.add('disk room', await DiskRoom.open({ store, path, clock, log }), (part) => part.close());
-  const journalDb = await openDatabase(store, log, { path: join(config.root, 'journal.db'), schema: JOURNAL_SCHEMA });
+  const journalPath = join(config.root, 'journal.db');
+  const journalHow = { path: journalPath, schema: JOURNAL_SCHEMA, durable: 'soon' } as const;
+  const journalDb = await openDatabase(store, log, journalHow);
   return { store, room, journal: await Journal.open(journalDb, clock, bootId, log) };
 }
 
@@ -132,7 +134,8 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
   const { config, clock, log, version, closers, takeOver } = start;
   const { nodeName } = config;
   const path = join(config.root, 'api.db');
-  const db = await openDatabase(store, log, { path, schema: API_SCHEMA, reserve: room.reservePath });
+  const reserve = room.reservePath;
+  const db = await openDatabase(store, log, { path, schema: API_SCHEMA, durable: true, reserve });
   const apiLog = log.child({ component: 'api' });
   const api = await openEmbeddedApi({ db, clock, log: apiLog, nodeName, room });
   closers.add('API', api, (part) => part.close());
@@ -169,9 +172,9 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
 async function openDatabase(
   store: StoreThread,
   log: Log,
-  { path, ...how }: Pick<OpenOptions, 'path' | 'schema' | 'reserve'>,
+  { path, ...how }: Pick<OpenOptions, 'path' | 'schema' | 'durable' | 'reserve'>,
 ): Promise<Database> {
-  const { db, setAside } = await store.open({ path, ...how, durable: true });
+  const { db, setAside } = await store.open({ path, ...how });
   if (setAside !== undefined)
     log.error({ path, setAside }, 'a database was damaged and has been set aside: its content is lost');
   return db;

@@ -5,6 +5,12 @@ export interface Statement {
   readonly params?: readonly SqlValue[];
 }
 
+/**
+ * What a power cut may take: nothing that was committed (each commit is an fsync), the commits of the last second (`soon`), or all, for what lives in
+ * /run and dies with the boot. The death of the process takes nothing of any.
+ */
+export type Durability = boolean | 'soon';
+
 /** What the main thread asks of the store thread. */
 export type StoreRequest =
   | {
@@ -13,7 +19,7 @@ export type StoreRequest =
       readonly database: number;
       readonly path: string;
       readonly schema: string;
-      readonly durable: boolean;
+      readonly durable: Durability;
       readonly reserve?: string;
     }
   | { readonly kind: 'reserve'; readonly seq: number; readonly path: string }

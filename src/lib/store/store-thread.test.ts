@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { chmod, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { systemClock } from '../clock.ts';
 import { isKind } from '../errors.ts';
 import { StoreThread } from './store-thread.ts';
 
@@ -90,11 +91,15 @@ test('whatever the umask, and whatever it was before: no file of a database is f
   }
 });
 
-test('what was acknowledged is there after kill -9', async () => {
-  const path = join(directory, 'killed');
+for (const durable of [true, 'soon'] as const) {
+  test(`what was acknowledged is there after kill -9 (durable: ${String(durable)})`, () => killed(durable));
+}
+
+async function killed(durable: true | 'soon'): Promise<void> {
+  const path = join(directory, `killed-${String(durable)}`);
   const program = `
     import { StoreThread } from ${JSON.stringify(new URL('./store-thread.ts', import.meta.url).href)};
-    const { db } = await new StoreThread().open({ path: ${JSON.stringify(path)}, schema: ${JSON.stringify(schema)}, durable: true });
+    const { db } = await new StoreThread().open({ path: ${JSON.stringify(path)}, schema: ${JSON.stringify(schema)}, durable: ${JSON.stringify(durable)} });
     for (let i = 0; ; i++) { await db.write({ sql: 'INSERT INTO t VALUES (?, ?)', params: ['k' + i, 'v'] }); process.stdout.write(i + '\\n'); }`;
   const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -108,4 +113,15 @@ test('what was acknowledged is there after kill -9', async () => {
   const { db } = await store.open({ path, schema, durable: true });
   const [row] = await db.read<{ n: number }>('SELECT count(*) AS n FROM t');
   assert.ok((row?.n ?? 0) >= acknowledged, `${row?.n ?? 0} rows, ${acknowledged} acknowledged`);
+}
+
+test('what is durable soon is synced, and so written back, without another write', async () => {
+  const path = join(directory, 'soon');
+  const { db } = await store.open({ path, schema, durable: 'soon' });
+  await db.write({ sql: 'INSERT INTO t VALUES (?, ?)', params: ['k', 'written back'] });
+  for (let rest = 500; rest > 0 && !(await readFile(path)).includes('written back'); rest--) {
+    await systemClock.sleep(20);
+  }
+  assert.ok((await readFile(path)).includes('written back'));
+  await db.close();
 });

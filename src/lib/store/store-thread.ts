@@ -1,7 +1,15 @@
 import { Worker } from 'node:worker_threads';
 import { GantryError, type ErrorKind } from '../errors.ts';
 import { workerUrl } from '../worker-url.ts';
-import type { ReserveState, SqlValue, Statement, StoreAnswer, StoreReply, StoreRequest } from './protocol.ts';
+import type {
+  Durability,
+  ReserveState,
+  SqlValue,
+  Statement,
+  StoreAnswer,
+  StoreReply,
+  StoreRequest,
+} from './protocol.ts';
 
 export type { ReserveState, SqlValue, Statement } from './protocol.ts';
 
@@ -23,8 +31,7 @@ export interface OpenOptions {
   readonly path: string;
   /** SQL run at every opening: `CREATE TABLE IF NOT EXISTS …`. */
   readonly schema: string;
-  /** fsync each commit. False for what lives in /run and dies with the boot. */
-  readonly durable: boolean;
+  readonly durable: Durability;
   /** The reserve ({@link StoreThread.reserve}) on the same disk that writes may use up when it is full; without one they fail then. */
   readonly reserve?: string;
 }

@@ -2,7 +2,8 @@ import { existsSync, renameSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { parentPort, receiveMessageOnPort } from 'node:worker_threads';
-import type { ReserveState, StoreAnswer, StoreReply, StoreRequest, Statement } from './protocol.ts';
+import type { Durability, ReserveState, StoreAnswer, StoreReply, StoreRequest, Statement } from './protocol.ts';
+import { systemClock } from '../clock.ts';
 import { keepPrivate } from './private-files.ts';
 import { freeBytes, ReserveFile } from './reserve-file.ts';
 
@@ -20,6 +21,9 @@ interface OpenDatabase {
   readonly prepared: Map<string, StatementSync>;
   readonly path: string;
   readonly reserve: string | undefined;
+  readonly durable: Durability;
+  /** Something is committed that no fsync has followed yet. */
+  unsynced: boolean;
 }
 
 type WriteRequest = StoreRequest & { kind: 'write' };
@@ -38,6 +42,9 @@ const CHECKPOINT_PAGES_WHEN_FULL = 32;
 const SLACK_BYTES = 512 << 10;
 const PAGE_BYTES = 4 << 10;
 
+/** How long a commit of a database that is durable `soon` may be unsynced. */
+const SYNC_MS = 1_000;
+
 const databases = new Map<number, OpenDatabase>();
 const reserves = new Map<string, ReserveFile>();
 /** Reserves of which something was given up since the last message. */
@@ -48,8 +55,11 @@ if (port === null) throw new Error('store-worker.ts runs as a worker thread only
 interface OpenHow {
   readonly path: string;
   readonly schema: string;
-  readonly durable: boolean;
+  readonly durable: Durability;
 }
+
+/** With NORMAL the log is synced only before it is written back into the file. */
+const SYNCHRONOUS: Readonly<Record<string, string>> = { true: 'FULL', soon: 'NORMAL', false: 'OFF' };
 
 /** @param exclusive without the shared index beside the log: for a disk that has no room for one */
 function openOnce({ path, schema, durable }: OpenHow, exclusive: boolean): DatabaseSync {
@@ -58,7 +68,7 @@ function openOnce({ path, schema, durable }: OpenHow, exclusive: boolean): Datab
   try {
     if (exclusive) db.exec('PRAGMA locking_mode=EXCLUSIVE');
     db.exec(
-      `PRAGMA journal_mode=WAL; PRAGMA synchronous=${durable ? 'FULL' : 'OFF'}; PRAGMA busy_timeout=5000; PRAGMA foreign_keys=ON;`,
+      `PRAGMA journal_mode=WAL; PRAGMA synchronous=${SYNCHRONOUS[String(durable)]}; PRAGMA busy_timeout=5000; PRAGMA foreign_keys=ON;`,
     );
     db.exec(schema);
     return db;
@@ -94,7 +104,14 @@ function open(request: StoreRequest & { kind: 'open' }): { setAside?: string } {
     }
     db = openAt(request, request.reserve);
   }
-  const opened = { db, prepared: new Map(), path: request.path, reserve: request.reserve };
+  const opened: OpenDatabase = {
+    db,
+    prepared: new Map(),
+    path: request.path,
+    reserve: request.reserve,
+    durable: request.durable,
+    unsynced: false,
+  };
   databases.set(request.database, opened);
   keepSlack(opened);
   return setAside === undefined ? {} : { setAside };
@@ -145,9 +162,9 @@ function giveRoom(path: string | undefined): boolean {
 }
 
 /** What is in the log goes to where it belongs, so that the log can begin anew in the room that it has. */
-function checkpoint(open: OpenDatabase): void {
+function checkpoint(open: OpenDatabase, pragmas = ''): void {
   try {
-    open.db.exec(`PRAGMA wal_autocheckpoint=${CHECKPOINT_PAGES_WHEN_FULL}; PRAGMA wal_checkpoint(PASSIVE)`);
+    open.db.exec(`${pragmas}PRAGMA wal_checkpoint(PASSIVE)`);
   } catch {
     // No room for that either: the log stays as it is.
   }
@@ -208,7 +225,7 @@ function writeGroup(database: number, group: readonly WriteRequest[]): StoreAnsw
       if (open.db.isTransaction) open.db.exec('ROLLBACK');
       if (isFull(error, open.path)) {
         if (tries === 0 || giveRoom(open.reserve)) {
-          checkpoint(open);
+          checkpoint(open, `PRAGMA wal_autocheckpoint=${CHECKPOINT_PAGES_WHEN_FULL};`);
           continue;
         }
         // A small one may find room where all together do not.
@@ -236,7 +253,18 @@ function commitGroup(open: OpenDatabase, group: readonly WriteRequest[]): StoreA
     }
   }
   open.db.exec('COMMIT');
+  if (open.durable === 'soon') syncSoon(open);
   return replies;
+}
+
+/** One fsync for all that is committed within a second. */
+function syncSoon(open: OpenDatabase): void {
+  if (open.unsynced) return;
+  open.unsynced = true;
+  systemClock.after(SYNC_MS, () => {
+    open.unsynced = false;
+    if (open.db.isOpen) checkpoint(open);
+  });
 }
 
 function answer(request: Exclude<StoreRequest, WriteRequest>): StoreAnswer {
