@@ -22,7 +22,7 @@ import { makeParts } from './make-parts.ts';
 import { Iptables } from './network/iptables.ts';
 import { takeDownLost } from './network/lost-connection.ts';
 import type { PodNetwork } from './network/pod-network.ts';
-import { openMeters } from './open-meters.ts';
+import { openDiskUse, openMeters } from './open-meters.ts';
 import { openStorage, type Storage } from './open-storage.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts';
@@ -175,6 +175,7 @@ function serve({
 }: ToServe): Omit<Runtime, 'close'> {
   const { images, layers, snapshots } = storage;
   const { runtime: chosen } = host.probed;
+  const diskUse = openDiskUse(ground, storage, meters);
   const ociRuntime = `${chosen.name} (${chosen.path})`;
   const examiner = runtimeExaminer({
     rt,
@@ -185,7 +186,7 @@ function serve({
   });
   return {
     runtime: { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) },
-    image: createImageService({ images }),
+    image: createImageService({ images, diskUse: (op) => diskUse.look(op) }),
     images,
     stop: (op, order) => stopAsOrdered(op, rt, order),
     events: rt.events,

@@ -64,15 +64,15 @@ export async function openStorage(ground: Groundwork, deps: RuntimeDeps, kernel:
 async function openLayers(
   { paths, clock, log, journal, faults, background }: Groundwork,
   { mounts, remover }: KernelCalls,
-  { thread, ...otherThreads }: Pick<SnapshotsDeps, 'thread' | 'createThread' | 'usageThread'>,
+  { thread, createThread, usageThread }: Required<Pick<SnapshotsDeps, 'thread' | 'createThread' | 'usageThread'>>,
   { sandboxes, containers }: Records,
 ): Promise<Pick<Storage, 'layers' | 'snapshots'>> {
-  const layerDeps = { paths, thread, remover, clock, log, faults };
+  const layerDeps = { paths, thread, usageThread, remover, clock, log, faults };
   const layers = await LayerDirectory.open(background, layerDeps);
   await faults.reach('recovery/layers-opened');
   const snapshots = await Snapshots.open({
     ...layerDeps,
-    ...otherThreads,
+    createThread,
     layers,
     mounts,
     onDetached: (target, users) => {

@@ -6,7 +6,7 @@ import type { Meters } from './stats/meters.ts';
 /** What the calls about usage work with. */
 export interface StatsContext {
   readonly rt: Pick<RuntimeContext, 'containers' | 'sandboxes' | 'clock' | 'paths' | 'log'>;
-  readonly meters: Pick<Meters, 'cgroup' | 'layers' | 'network' | 'processes'>;
+  readonly meters: Pick<Meters, 'cgroup' | 'container' | 'layers' | 'network' | 'processes'>;
 }
 
 /** What cannot be read in this time is left out of the answer, and holds up no other. */

@@ -18,7 +18,7 @@ import { mayHaveProcess } from './state.ts';
 
 /** A call waits so long for a walk through what a container has written; then it tells what the last one found. */
 const PATIENCE_OF_ONE_MS = 2_000;
-const PATIENCE_OF_ALL_MS = 500;
+export const PATIENCE_OF_ALL_MS = 500;
 
 /** Of one that does not run: what it has written, and no more. Throws NotFound. */
 export async function containerStats(

@@ -1,16 +1,23 @@
+import type { Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
-import type { Image, ImageSpec } from '../../cri/gen/api.ts';
+import type { FilesystemUsage, Image, ImageFsInfoResponse, ImageSpec } from '../../cri/gen/api.ts';
+import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { ImageService } from '../../cri/services.ts';
 import type { ImageRecord } from './image-record.ts';
 import type { ImageStore } from './image-store.ts';
 import type { OnProgress } from './progress.ts';
 
+interface Size {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
 export interface ImageServiceDeps {
   readonly images: ImageStore;
   /** Told of every pull's progress; the wire has no room for it. */
   readonly onProgress?: (reference: string) => OnProgress;
-  /** Where containers' writable layers live, if that is to be told apart from the images (ImageFsInfo). */
-  readonly containerFilesystem?: () => { mountpoint: string; usedBytes: number; inodesUsed: number };
+  /** What images and containers take on the disk; without it, what layers were said to take when they were unpacked. */
+  readonly diskUse?: (op: Op) => Promise<{ readonly images: Size; readonly containers: Size }>;
 }
 
 /** CRI's image half over the image store. */
@@ -45,27 +52,24 @@ export function createImageService(deps: ImageServiceDeps): ImageService {
       return {};
     },
 
-    imageFsInfo: () => {
-      const info = images.fsInfo();
-      const timestamp = BigInt(Math.round(info.takenAtWallMs)) * 1_000_000n;
-      const usage = ({
-        mountpoint,
-        usedBytes,
-        inodesUsed,
-      }: {
-        mountpoint: string;
-        usedBytes: number;
-        inodesUsed: number;
-      }) => ({
-        timestamp,
-        fsId: { mountpoint },
-        usedBytes: { value: BigInt(usedBytes) },
-        inodesUsed: { value: BigInt(inodesUsed) },
-      });
-      const containers = deps.containerFilesystem?.() ?? { mountpoint: info.mountpoint, usedBytes: 0, inodesUsed: 0 };
-      return Promise.resolve({ imageFilesystems: [usage(info)], containerFilesystems: [usage(containers)] });
-    },
+    imageFsInfo: async (op) => await fsInfo(op, deps),
   };
+}
+
+/** Both are on one file system: as in the field, all that is kept there is the images' use, and what containers have written is told beside it. */
+async function fsInfo(op: Op, { images, diskUse }: ImageServiceDeps): Promise<ImageFsInfoResponse> {
+  const recorded = images.fsInfo();
+  const assumed = { bytes: recorded.usedBytes, inodes: recorded.inodesUsed };
+  const use = (await diskUse?.(op)) ?? { images: assumed, containers: { bytes: 0, inodes: 0 } };
+  const timestamp = toNanoseconds(recorded.takenAtWallMs);
+  const usage = ({ bytes, inodes }: Size): FilesystemUsage => ({
+    timestamp,
+    fsId: { mountpoint: recorded.mountpoint },
+    usedBytes: { value: BigInt(bytes) },
+    inodesUsed: { value: BigInt(inodes) },
+  });
+  const both = { bytes: use.images.bytes + use.containers.bytes, inodes: use.images.inodes + use.containers.inodes };
+  return { imageFilesystems: [usage(both)], containerFilesystems: [usage(use.containers)] };
 }
 
 function requireImage(spec: ImageSpec | undefined): string {

@@ -12,12 +12,14 @@ import { FILES_NAME, readMarker, type LayerMarker } from './layer-marker.ts';
 import { removeTree, type TreeRemover } from './tree-remover.ts';
 import { DEFAULT_UNPACK_LIMITS, type UnpackLimits } from './unpack/unpack-limits.ts';
 import { layerName } from './worker/layer-name.ts';
-import type { LayerJob } from './worker/protocol.ts';
+import type { LayerJob, TreeUsage } from './worker/protocol.ts';
 import type { SnapshotThread } from './worker/snapshot-thread.ts';
 
 export interface LayerDirectoryDeps {
   readonly paths: Pick<RuntimePaths, 'layers'>;
   readonly thread: SnapshotThread;
+  /** For what is asked often and must neither wait for an unpacking nor hold one up. Default: the shared one. */
+  readonly usageThread?: SnapshotThread;
   readonly remover: TreeRemover;
   readonly clock: Clock;
   readonly log: Log;
@@ -117,6 +119,13 @@ export class LayerDirectory {
   measure(diffId: string): Omit<LayerResult, 'diffId'> | undefined {
     const marker = this.#layers.get(diffId);
     return marker === undefined ? undefined : { sizeBytes: marker.bytes, inodes: marker.entries };
+  }
+
+  /** What the layer takes on the disk, by looking at all of it. @throws NotFound */
+  async usage(op: Op, diffId: string): Promise<TreeUsage> {
+    this.marker(diffId);
+    const { thread, usageThread = thread } = this.#deps;
+    return await usageThread.run(op, 'usage', { directory: join(this.#directory, layerName(diffId)) });
   }
 
   /** @throws NotFound */

@@ -1,21 +1,30 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../lib/clock.ts';
 import { deepestFirst, readCgroupFile, words } from '../../linux/cgroup-files.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { CgroupOomKills } from '../../linux/cgroup-oom-kills.ts';
 import { CgroupPlaces } from '../../linux/cgroup-places.ts';
+import type { CgroupDetail } from './cgroup-detail.ts';
+import { pageSizeName } from './cgroup-text.ts';
 import type { CgroupUsage } from './cgroup-usage.ts';
-import { usageV1, V1_USAGE_FILES } from './cgroup-v1.ts';
-import { usageV2, V2_USAGE_FILES } from './cgroup-v2.ts';
+import { cpuTotalNsV1, usageV1, V1_CPU_FILES, V1_USAGE_FILES } from './cgroup-v1.ts';
+import { cpuTotalNsV2, usageV2, V2_CPU_FILES, V2_USAGE_FILES } from './cgroup-v2.ts';
+import { detailV1, v1DetailFiles } from './detail-v1.ts';
+import { detailV2, v2DetailFiles } from './detail-v2.ts';
 import type { CgroupText, WantedFiles } from './wanted-files.ts';
 
 /** Reads what cgroups have used. Kernel memory, never a disk: no file here can hang on a container's state. */
 export class CgroupReader {
   readonly #clock: Clock;
   readonly #places: CgroupPlaces;
+  readonly #oomKills: CgroupOomKills;
+  #askedPageSizes: Promise<readonly string[]> | undefined;
 
   constructor({ clock, host }: { readonly clock: Clock; readonly host: CgroupHost }) {
     this.#clock = clock;
     this.#places = new CgroupPlaces(host);
+    this.#oomKills = new CgroupOomKills(this.#places);
   }
 
   /** Undefined when there is no such cgroup. */
@@ -25,15 +34,42 @@ export class CgroupReader {
     return isV2 ? usageV2(text, this.#clock.wallMs()) : usageV1(text, this.#clock.wallMs());
   }
 
-  /** How many processes are in it and below. */
-  async processes(path: string): Promise<number> {
+  /** Nanoseconds on all processors. Undefined when there is no such cgroup. */
+  async cpuTotalNs(path: string): Promise<bigint | undefined> {
+    const isV2 = this.#places.host.mode === 'v2';
+    const text = await this.#read(path, isV2 ? V2_CPU_FILES : V1_CPU_FILES);
+    return isV2 ? cpuTotalNsV2(text) : cpuTotalNsV1(text);
+  }
+
+  /** All that the field's metrics tell of it. Undefined when there is no such cgroup. */
+  async detail(path: string): Promise<CgroupDetail | undefined> {
+    const isV2 = this.#places.host.mode === 'v2';
+    const sizes = await this.#pageSizes();
+    const text = await this.#read(path, isV2 ? v2DetailFiles(sizes) : v1DetailFiles(sizes));
+    const takenAtWallMs = this.#clock.wallMs();
+    const detail = isV2 ? detailV2(text, takenAtWallMs, sizes) : detailV1(text, takenAtWallMs, sizes);
+    const oomKills = await this.#oomKills.count(path);
+    return detail === undefined || oomKills === undefined ? detail : { ...detail, oomKills: BigInt(oomKills) };
+  }
+
+  /** The processes in it and below. */
+  async pids(path: string): Promise<number[]> {
     // Each process is in every tree: one tells all.
     const place = this.#places.of(path, 'pids') ?? this.#places.all(path)[0];
-    let count = 0;
+    const pids: number[] = [];
     for (const directory of place === undefined ? [] : await deepestFirst(place.directory)) {
-      count += words(await readCgroupFile(join(directory, 'cgroup.procs'))).length;
+      pids.push(...words(await readCgroupFile(join(directory, 'cgroup.procs'))).map(Number));
     }
-    return count;
+    return pids;
+  }
+
+  /** Of this host's huge pages, in the words of the kernel's file names. Asked once: they come with the kernel. */
+  #pageSizes(): Promise<readonly string[]> {
+    this.#askedPageSizes ??= readdir('/sys/kernel/mm/hugepages').then(
+      (names) => names.flatMap((name) => pageSizeName(name) ?? []),
+      () => [],
+    );
+    return this.#askedPageSizes;
   }
 
   async #read(path: string, wanted: WantedFiles): Promise<CgroupText> {
@@ -51,7 +87,8 @@ export class CgroupReader {
   }
 
   #directory(path: string, controller: string): string | undefined {
-    const place = controller === '' ? this.#places.all(path).at(-1) : this.#places.of(path, controller);
-    return place?.directory;
+    if (controller !== '') return this.#places.of(path, controller)?.directory;
+    // The v2 tree is the last one.
+    return this.#places.host.unified === undefined ? undefined : this.#places.all(path).at(-1)?.directory;
   }
 }

@@ -76,3 +76,16 @@ test('the working set is never below 0', () => {
   assert.ok(memory !== undefined);
   assert.equal(workingSetOf(memory), 0n);
 });
+
+const LINE = 'some avg10=1.00 avg60=0.00 avg300=0.00 total=9\n';
+const pressure = { some: { avg10: 1, avg60: 0, avg300: 0, totalUs: 9n } };
+
+test('on a hybrid layout the v2 tree tells the pressure of what was put there, too', () => {
+  const files = { ...FILES, 'cpu.pressure': LINE, 'memory.pressure': LINE, 'io.pressure': LINE };
+  const inside = from({ ...files, 'cgroup.events': 'populated 1\nfrozen 0\n' });
+  assert.deepEqual(inside?.cpu.pressure, pressure);
+  assert.deepEqual(inside.memory?.pressure, pressure);
+  assert.deepEqual(inside.ioPressure, pressure);
+  const outside = from({ ...files, 'cgroup.events': 'populated 0\nfrozen 0\n' });
+  assert.equal(outside?.cpu.pressure, undefined, 'nothing is there: 0 would be a lie');
+});

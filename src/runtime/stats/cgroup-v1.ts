@@ -1,19 +1,37 @@
-import { parseCount, parseFlatKeyed, parseLimit } from './cgroup-text.ts';
-import type { CgroupUsage, MemoryUsage } from './cgroup-usage.ts';
+import { parseCount, parseFlatKeyed, parseLimit, parsePressure } from './cgroup-text.ts';
+import type { CgroupUsage, MemoryUsage, Pressure } from './cgroup-usage.ts';
 import type { CgroupText, WantedFiles } from './wanted-files.ts';
 
-/** What {@link usageV1} reads. */
+/** What {@link cpuTotalNsV1} reads. */
+export const V1_CPU_FILES: WantedFiles = { cpuacct: ['cpuacct.usage'] };
+
+/** What {@link usageV1} reads. On a hybrid layout the v2 tree tells pressure, if the OCI runtime has put the container there, too. */
 export const V1_USAGE_FILES: WantedFiles = {
-  cpuacct: ['cpuacct.usage'],
+  ...V1_CPU_FILES,
   memory: ['memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.memsw.limit_in_bytes', 'memory.stat'],
+  '': ['cgroup.events', 'cpu.pressure', 'memory.pressure', 'io.pressure'],
 };
+
+export function cpuTotalNsV1(text: CgroupText): bigint | undefined {
+  return parseCount(text('cpuacct', 'cpuacct.usage'));
+}
 
 /** From the files of cgroup v1. Undefined when the cgroup is not there. Pure. */
 export function usageV1(text: CgroupText, takenAtWallMs: number): CgroupUsage | undefined {
-  const totalNs = parseCount(text('cpuacct', 'cpuacct.usage'));
+  const totalNs = cpuTotalNsV1(text);
   if (totalNs === undefined) return undefined;
   const memory = memoryV1(text);
-  return { takenAtWallMs, cpu: { totalNs }, ...(memory === undefined ? {} : { memory }) };
+  const isInV2Tree = parseFlatKeyed(text('', 'cgroup.events')).get('populated') === 1n;
+  const pressure = (file: string): Pressure | undefined => (isInV2Tree ? parsePressure(text('', file)) : undefined);
+  const [cpu, ofMemory, io] = [pressure('cpu.pressure'), pressure('memory.pressure'), pressure('io.pressure')];
+  return {
+    takenAtWallMs,
+    cpu: { totalNs, ...(cpu === undefined ? {} : { pressure: cpu }) },
+    ...(memory === undefined
+      ? {}
+      : { memory: { ...memory, ...(ofMemory === undefined ? {} : { pressure: ofMemory }) } }),
+    ...(io === undefined ? {} : { ioPressure: io }),
+  };
 }
 
 function memoryV1(text: CgroupText): MemoryUsage | undefined {

@@ -3,9 +3,12 @@ import type { Clock } from '../../lib/clock.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { CgroupReader } from './cgroup-reader.ts';
 import type { CgroupUsage } from './cgroup-usage.ts';
+import { ContainerMeter, type ContainerToMeasure } from './container-meter.ts';
 import { CpuCollector } from './cpu-collector.ts';
 import { CpuWindows } from './cpu-windows.ts';
+import { DiskLook } from './disk.ts';
 import { LayerUsage, type LayerUsageDeps } from './layer-usage.ts';
+import type { MeasuredContainer } from './metrics/measured-container.ts';
 import type { InterfaceCounters } from './net-dev.ts';
 import { NetworkReader, type NetworkReaderDeps, type PodNetns } from './network-reader.ts';
 
@@ -15,6 +18,8 @@ export interface MetersDeps {
   readonly host: CgroupHost;
   /** Cgroups of what runs now. */
   readonly running: () => readonly string[];
+  /** What containers write is below it. */
+  readonly folder: string;
   readonly walkLayer: LayerUsageDeps['walk'];
   readonly readInside: NetworkReaderDeps['readInside'];
 }
@@ -23,21 +28,23 @@ export interface MetersDeps {
 export class Meters {
   readonly layers: LayerUsage;
   readonly #cgroups: CgroupReader;
+  readonly #containers: ContainerMeter;
   readonly #networks: NetworkReader;
   readonly #windows: CpuWindows;
   readonly #collector: CpuCollector;
 
-  constructor({ clock, background, host, running, walkLayer, readInside }: MetersDeps) {
+  constructor({ clock, background, host, running, folder, walkLayer, readInside }: MetersDeps) {
     this.#networks = new NetworkReader({ readInside });
     this.layers = new LayerUsage({ clock, background, walk: walkLayer });
     this.#cgroups = new CgroupReader({ clock, host });
+    this.#containers = new ContainerMeter({ clock, cgroups: this.#cgroups, disk: new DiskLook(clock, folder) });
     this.#windows = new CpuWindows(clock);
     this.#collector = new CpuCollector({
       clock,
       log: background.log,
       windows: this.#windows,
       running,
-      totalNs: async (path) => (await this.#cgroups.usage(path))?.cpu.totalNs,
+      totalNs: (path) => this.#cgroups.cpuTotalNs(path),
     });
   }
 
@@ -50,8 +57,13 @@ export class Meters {
   }
 
   /** Of the cgroup and all below it. */
-  processes(path: string): Promise<number> {
-    return this.#cgroups.processes(path);
+  async processes(path: string): Promise<number> {
+    return (await this.#cgroups.pids(path)).length;
+  }
+
+  /** All that the field's metrics tell of a container. Undefined when its cgroup is gone. */
+  container(container: ContainerToMeasure): Promise<MeasuredContainer | undefined> {
+    return this.#containers.measure(container);
   }
 
   /** Undefined when the namespace is gone. */
