@@ -186,7 +186,11 @@ function serve({
   });
   return {
     runtime: { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) },
-    image: createImageService({ images, diskUse: (op) => diskUse.look(op) }),
+    image: createImageService({
+      images,
+      runtimeHandlers: () => rt.specs.runtimeHandlers,
+      diskUse: (op) => diskUse.look(op),
+    }),
     images,
     stop: (op, order) => stopAsOrdered(op, rt, order),
     events: rt.events,

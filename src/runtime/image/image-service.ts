@@ -1,6 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
-import type { FilesystemUsage, Image, ImageFsInfoResponse, ImageSpec } from '../../cri/gen/api.ts';
+import type { FilesystemUsage, Image, ImageFilter, ImageFsInfoResponse, ImageSpec } from '../../cri/gen/api.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { ImageService } from '../../cri/services.ts';
 import type { ImageRecord } from './image-record.ts';
@@ -14,6 +14,8 @@ interface Size {
 
 export interface ImageServiceDeps {
   readonly images: ImageStore;
+  /** Names of the runtime handlers that there are, beside the default one (ImageSpec.runtime_handler). */
+  readonly runtimeHandlers?: () => readonly string[];
   /** Told of every pull's progress; the wire has no room for it. */
   readonly onProgress?: (reference: string) => OnProgress;
   /** What images and containers take on the disk; without it, what layers were said to take when they were unpacked. */
@@ -24,11 +26,13 @@ export interface ImageServiceDeps {
 export function createImageService(deps: ImageServiceDeps): ImageService {
   const { images } = deps;
   return {
-    listImages: (_op, request) => {
-      const wanted = request.filter?.image?.image ?? '';
-      if (wanted === '') return Promise.resolve({ images: images.list().map((record) => criImage(record)) });
-      const found = images.resolve(wanted);
-      return Promise.resolve({ images: found === undefined ? [] : [criImage(found)] });
+    listImages: (_op, request) => Promise.resolve({ images: listed(images, request.filter) }),
+
+    streamImages: async function* (op, request) {
+      for (const batch of batches(listed(images, request.filter))) {
+        if (op.signal.aborted) return;
+        yield await Promise.resolve({ images: batch });
+      }
     },
 
     // A missing image is an answer without an image, never an error (ImageStatusResponse.image).
@@ -40,6 +44,7 @@ export function createImageService(deps: ImageServiceDeps): ImageService {
 
     pullImage: async (op, request) => {
       const reference = requireImage(request.image);
+      requireHandler(deps.runtimeHandlers?.() ?? [], request.image?.runtimeHandler ?? '');
       const record = await images.pull(op, reference, request.auth, deps.onProgress?.(reference));
       // Image.id, as callers compare it with ImageStatus (PullImageResponse.image_ref).
       return { imageRef: record.id };
@@ -70,6 +75,27 @@ async function fsInfo(op: Op, { images, diskUse }: ImageServiceDeps): Promise<Im
   });
   const both = { bytes: use.images.bytes + use.containers.bytes, inodes: use.images.inodes + use.containers.inodes };
   return { imageFilesystems: [usage(both)], containerFilesystems: [usage(use.containers)] };
+}
+
+/** A message of the stream stays far below the 16 MB that a client takes, whatever names the images have. */
+const IMAGES_PER_MESSAGE = 200;
+
+function* batches(images: readonly Image[]): Generator<Image[]> {
+  for (let from = 0; from < images.length; from += IMAGES_PER_MESSAGE)
+    yield images.slice(from, from + IMAGES_PER_MESSAGE);
+}
+
+function listed(images: ImageStore, filter: ImageFilter | undefined): Image[] {
+  const wanted = filter?.image?.image ?? '';
+  if (wanted === '') return images.list().map((record) => criImage(record));
+  const found = images.resolve(wanted);
+  return found === undefined ? [] : [criImage(found)];
+}
+
+function requireHandler(known: readonly string[], handler: string): void {
+  if (handler !== '' && !known.includes(handler)) {
+    throw invalidArgument(`no runtime handler ${JSON.stringify(handler)} is configured`);
+  }
 }
 
 function requireImage(spec: ImageSpec | undefined): string {

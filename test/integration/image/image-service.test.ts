@@ -81,6 +81,50 @@ it('removes an image with all its tags by one of them, in use or pinned or not',
   }
 });
 
+it('streams what it lists, in messages of some, and none where there is none', async () => {
+  await using fixture = await Fixture.open();
+  const service = createImageService({ images: fixture.images });
+  const streamed = async (): Promise<string[][]> => {
+    const messages: string[][] = [];
+    for await (const { images } of service.streamImages?.(fixture.op, { filter: undefined }) ?? [])
+      messages.push(images.map(({ id }) => id));
+    return messages;
+  };
+  assert.deepEqual(await streamed(), []);
+  await using registry = await TestRegistry.start();
+  const layer = await layerOf('one');
+  for (let i = 0; i < 201; i++) {
+    registry.push(`app${String(i)}`, imageOf([layer], { config: { Labels: { i: String(i) } } }), 'latest');
+    await fixture.images.pull(fixture.op, `${registry.host}/app${String(i)}`);
+  }
+  const messages = await streamed();
+  assert.deepEqual(
+    messages.map(({ length }) => length),
+    [200, 1],
+  );
+  const { images } = await service.listImages(fixture.op, { filter: undefined });
+  assert.deepEqual(
+    messages.flat(),
+    images.map(({ id }) => id),
+  );
+  assert.equal(new Set(messages.flat()).size, 201);
+});
+
+it('pulls for the runtime handlers that there are', async () => {
+  await using fixture = await Fixture.open();
+  await using registry = await TestRegistry.start();
+  const image = imageOf([await layerOf('one')]);
+  registry.push('app', image, 'latest');
+  const service = createImageService({ images: fixture.images, runtimeHandlers: () => ['runc'] });
+  const pull = async (runtimeHandler: string): Promise<string> => {
+    const asked = ImageSpec.fromPartial({ image: `${registry.host}/app`, runtimeHandler });
+    return (await service.pullImage(fixture.op, { image: asked, auth: undefined, sandboxConfig: undefined })).imageRef;
+  };
+  assert.equal(await pull('runc'), image.id);
+  assert.equal(await pull(''), image.id);
+  await assert.rejects(pull('other'), failsWith('InvalidArgument', /no runtime handler "other"/));
+});
+
 it('reads users as CRI wants them', () => {
   assert.deepEqual(userOf(undefined), { uid: { value: 0n }, username: '' });
   assert.deepEqual(userOf('1003:1004'), { uid: { value: 1003n }, username: '' });

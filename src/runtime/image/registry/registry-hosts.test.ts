@@ -45,6 +45,10 @@ describe('registryHosts with a configuration', () => {
     await write('a.example_5000_', { 'hosts.toml': '[host."http://safe.example"]' });
     await write('bare.example', { 'ca.crt': '', 'one.cert': '', 'one.key': '', 'two.cert': '' });
     await write('_default', { 'hosts.toml': '[host."https://default.example"]\ncapabilities = ["pull"]\n' });
+    await write('itself.example', {
+      'hosts.toml':
+        'server = "http://itself.example"\n[host."http://first.example"]\n[host."http://itself.example"]\ncapabilities = ["pull"]\nskip_verify = true\n',
+    });
     await write('silent.example', { 'hosts.toml': 'capabilities = ["push"]\n' });
   });
   after(async () => {
@@ -83,6 +87,17 @@ describe('registryHosts with a configuration', () => {
     const [mirror, upstream] = await registryHosts(op, dir, 'other.example');
     assert.deepEqual([mirror?.base.host, mirror?.canResolve], ['default.example', false]);
     assert.equal(upstream?.base.host, 'other.example');
+  });
+
+  it('asks a server once that is also named among its mirrors, as it says there', async () => {
+    const hosts = await registryHosts(op, dir, 'itself.example');
+    assert.deepEqual(
+      hosts.map(({ base, isUpstream, canResolve, tls }) => [base.host, isUpstream, canResolve, tls.skipVerify]),
+      [
+        ['first.example', false, true, false],
+        ['itself.example', true, true, true],
+      ],
+    );
   });
 
   it('asks no host that may not be asked', async () => {

@@ -52,11 +52,22 @@ export async function registryHosts(op: Op, configDir: string | undefined, domai
   const file = parseHostsToml(content, source, (key) => {
     op.log.warn({ path: source, key }, 'unknown key in a mirror configuration');
   });
-  const upstream = file.server ?? { server: upstreamAddress(domain), ...file.upstreamDefaults };
-  return [
-    ...file.mirrors.map((mirror) => hostOf(mirror, domain, dir, false)),
-    hostOf(upstream, domain, dir, true),
-  ].filter((host) => host.canPull || host.canResolve);
+  const server = file.server ?? { server: upstreamAddress(domain), ...file.upstreamDefaults };
+  const mirrors = file.mirrors.map((mirror) => hostOf(mirror, domain, dir, false));
+  return withUpstream(mirrors, hostOf(server, domain, dir, true)).filter((host) => host.canPull || host.canResolve);
+}
+
+/** Files often name the server among its mirrors, to say how it is reached: it is the registry itself, and asked once. */
+function withUpstream(mirrors: readonly RegistryHost[], upstream: RegistryHost): RegistryHost[] {
+  const named = mirrors.find(({ base }) => base.href === upstream.base.href);
+  if (named === undefined) return [...mirrors, upstream];
+  const itself: RegistryHost = {
+    ...named,
+    isUpstream: true,
+    canPull: named.canPull || upstream.canPull,
+    canResolve: named.canResolve || upstream.canResolve,
+  };
+  return mirrors.map((mirror) => (mirror === named ? itself : mirror));
 }
 
 /** `host_5000_` is for file systems that take no colon. */
