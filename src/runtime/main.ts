@@ -1,5 +1,6 @@
 import type { Inspector } from '../cri/inspector/inspector.ts';
 import type { ImageService, RuntimeService } from '../cri/services.ts';
+import { runtimeStreams } from '../cri/stream-lists.ts';
 import { withDeadline, type Op } from '../lib/abort.ts';
 import { canceled, messageOf } from '../lib/errors.ts';
 import type { Ledger } from '../lib/ledger.ts';
@@ -176,6 +177,7 @@ function serve({
   const { images, layers, snapshots } = storage;
   const { runtime: chosen } = host.probed;
   const diskUse = openDiskUse(ground, storage, meters);
+  const runtime = { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) };
   const ociRuntime = `${chosen.name} (${chosen.path})`;
   const examiner = runtimeExaminer({
     rt,
@@ -185,7 +187,7 @@ function serve({
     repairNetwork: (op) => networks.repair(op),
   });
   return {
-    runtime: { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) },
+    runtime: { ...runtime, ...runtimeStreams(runtime) },
     image: createImageService({
       images,
       runtimeHandlers: () => rt.specs.runtimeHandlers,
