@@ -111,6 +111,7 @@ async function openRuntime(
     registryConfigDir: config.registryConfigDir,
     pinnedImages: config.pinnedImages,
     defaultNetwork: !config.runtimeOnly,
+    streamingAddress: config.streamingAddress,
     version,
   };
   const credentialFiles = credentialFilePaths(process.env, homedir());

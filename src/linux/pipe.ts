@@ -10,6 +10,8 @@ export interface OutputPipe {
   readonly writeFd: number;
   /** Once the child has it: else the reader never sees the end. */
   closeWriter(): void;
+  /** How much was written and is not read yet, what Node has read ahead included; 0 when the reader is closed. */
+  unread(): number;
 }
 
 /** A pipe to be read by a child. */
@@ -22,14 +24,17 @@ export interface InputPipe {
 }
 
 const O_CLOEXEC = 0o2000000;
+const FIONREAD = 0x541b;
 
 /** Throws ResourceExhausted when out of descriptors. */
 export function outputPipe(): OutputPipe {
   const [readFd, writeFd] = makePipe();
+  const reader = new Socket({ fd: readFd, readable: true, writable: false });
   return {
-    reader: new Socket({ fd: readFd, readable: true, writable: false }),
+    reader,
     writeFd,
     closeWriter: closeOnce(writeFd),
+    unread: () => (reader.destroyed ? 0 : unreadBytes(readFd) + reader.readableLength),
   };
 }
 
@@ -40,6 +45,12 @@ export function inputPipe(): InputPipe {
   // A program may end, or close it, before it has read everything.
   writer.on('error', () => undefined);
   return { writer, readFd, closeReader: closeOnce(readFd) };
+}
+
+/** How many bytes wait in a pipe (either end) or a terminal; 0 where nobody can tell. */
+export function unreadBytes(fd: number): number {
+  const count = Buffer.alloc(4);
+  return libc.ioctl(fd, FIONREAD, count) < 0 ? 0 : count.readInt32LE(0);
 }
 
 function makePipe(): readonly [readFd: number, writeFd: number] {

@@ -23,6 +23,7 @@ import type {
   ImageLookup,
   MountPoints,
   NamespacePins,
+  PodSockets,
   ProcessLook,
   SandboxNetworks,
   TreeRemover,
@@ -84,6 +85,7 @@ export interface RuntimeContext {
   readonly snapshots: ContainerSnapshots;
   readonly networks: SandboxNetworks;
   readonly namespaces: NamespacePins;
+  readonly podSockets: PodSockets;
   readonly mounts: MountPoints;
   readonly cgroups: CgroupTree;
   readonly folders: Folders;

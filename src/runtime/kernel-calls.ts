@@ -1,6 +1,8 @@
 import { HangSafe } from '../linux/hang-safe.ts';
 import { Mounts } from '../linux/mounts.ts';
+import { NamespaceSockets } from '../linux/namespace-sockets.ts';
 import { Namespaces } from '../linux/namespaces.ts';
+import { PacketSockets } from '../linux/packet-sockets.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
 import type { Groundwork } from './groundwork.ts';
 
@@ -10,6 +12,8 @@ export interface KernelCalls {
   readonly mounts: Mounts;
   readonly pins: Namespaces;
   readonly remover: SafeRemove;
+  readonly packets: PacketSockets;
+  readonly namespaceSockets: NamespaceSockets;
   close(): void;
 }
 
@@ -17,15 +21,21 @@ export function openKernelCalls({ clock, faults }: Groundwork): KernelCalls {
   const hangSafe = new HangSafe({ clock });
   const pins = new Namespaces({ clock, faults });
   const remover = new SafeRemove({ clock, faults });
+  const packets = new PacketSockets();
+  const namespaceSockets = new NamespaceSockets({ clock });
   return {
     hangSafe,
     mounts: new Mounts({ clock, hangSafe }),
     pins,
     remover,
+    packets,
+    namespaceSockets,
     close: () => {
       hangSafe.close();
       pins.close();
       remover.close();
+      packets.close();
+      namespaceSockets.close();
     },
   };
 }

@@ -1,13 +1,15 @@
 import { mkdir, readdir, statfs } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { errnoOf, unavailable } from '../lib/errors.ts';
 import { namesIn, rmdirIfThere, unlinkIfThere } from '../lib/may-be-gone.ts';
 import type { Cgroups } from '../linux/cgroups.ts';
 import type { Mounts } from '../linux/mounts.ts';
+import type { NamespaceSockets } from '../linux/namespace-sockets.ts';
 import type { Namespaces } from '../linux/namespaces.ts';
 import { inodeOf, isAlive, processIdentity, wchan } from '../linux/procfs.ts';
 import type { SafeRemove } from '../linux/safe-remove.ts';
-import type { CgroupTree, Folders, MountPoints, NamespacePins, ProcessLook, TreeRemover } from './parts.ts';
+import type { CgroupTree, Folders, MountPoints, NamespacePins, PodSockets, ProcessLook, TreeRemover } from './parts.ts';
 
 /** The runtime's parts over `linux/`: each a few words of ours for calls of theirs. */
 
@@ -29,6 +31,15 @@ export function namespacePins(namespaces: Namespaces): NamespacePins {
     },
     unpin: (op, path) => namespaces.unpin(op, path),
     inodeOf: namespaceInode,
+  };
+}
+
+export function podSockets(sockets: NamespaceSockets): PodSockets {
+  return {
+    open: (op, netnsPath, family) =>
+      netnsPath === undefined
+        ? Promise.resolve(new Socket({ allowHalfOpen: true }))
+        : sockets.open(op, netnsPath, family),
   };
 }
 

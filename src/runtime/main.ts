@@ -25,6 +25,7 @@ import { takeDownLost } from './network/lost-connection.ts';
 import type { PodNetwork } from './network/pod-network.ts';
 import { openDiskUse, openMeters } from './open-meters.ts';
 import { openStorage, type Storage } from './open-storage.ts';
+import { openStreaming, type Streaming } from './open-streaming.ts';
 import { findOrphans } from './recovery/orphans.ts';
 import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts';
 import { createRuntimeService } from './runtime-service.ts';
@@ -64,6 +65,7 @@ interface ToServe {
   readonly storage: Storage;
   readonly networks: PodNetwork;
   readonly rt: RuntimeContext;
+  readonly streaming: Streaming;
   readonly meters: Meters;
   readonly recovered: Promise<void>;
 }
@@ -85,6 +87,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const made = makeParts(ground, host, kernel, storage);
   const { networks } = made;
   const assembled = assembleRuntime(made.parts);
+  const streaming = await openStreaming(assembled.rt, settings.streamingAddress);
 
   // Before they are released.
   const lost = hadRecords ? NOTHING_LOST : await findLost(ground, storage, assembled.rt);
@@ -95,9 +98,21 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   meters.start();
 
   return {
-    ...serve({ startedAtWallMs, deps, ground, host, storage, networks, rt: assembled.rt, meters, recovered }),
+    ...serve({
+      startedAtWallMs,
+      deps,
+      ground,
+      host,
+      storage,
+      networks,
+      rt: assembled.rt,
+      streaming,
+      meters,
+      recovered,
+    }),
     close: async () => {
       closing.abort(canceled('gantryd is stopping'));
+      await streaming.close();
       meters.close();
       const ended = assembled.close();
       networks.close();
@@ -171,13 +186,14 @@ function serve({
   storage,
   networks,
   rt,
+  streaming,
   meters,
   recovered,
 }: ToServe): Omit<Runtime, 'close'> {
   const { images, layers, snapshots } = storage;
   const { runtime: chosen } = host.probed;
   const diskUse = openDiskUse(ground, storage, meters);
-  const runtime = { ...createRuntimeService(rt), ...createStatsCalls({ rt, meters }) };
+  const runtime = { ...createRuntimeService(rt), ...streaming.calls, ...createStatsCalls({ rt, meters }) };
   const ociRuntime = `${chosen.name} (${chosen.path})`;
   const examiner = runtimeExaminer({
     rt,

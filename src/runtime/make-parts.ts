@@ -10,7 +10,15 @@ import type { Groundwork } from './groundwork.ts';
 import type { Host } from './host.ts';
 import { imageLookup } from './image-parts.ts';
 import type { KernelCalls } from './kernel-calls.ts';
-import { cgroupTree, folders, mountPoints, namespacePins, processLook, treeRemover } from './linux-parts.ts';
+import {
+  cgroupTree,
+  folders,
+  mountPoints,
+  namespacePins,
+  podSockets,
+  processLook,
+  treeRemover,
+} from './linux-parts.ts';
 import { PodNetwork } from './network/pod-network.ts';
 import { OciRuntime } from './oci/oci-runtime.ts';
 import type { Storage } from './open-storage.ts';
@@ -48,6 +56,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
     networks,
     networkReleasers: networks.releasers,
     namespaces: namespacePins(kernel.pins),
+    podSockets: podSockets(kernel.namespaceSockets),
     mounts: mountPoints(kernel.mounts),
     cgroups: cgroupTree(host.cgroups),
     folders,
@@ -60,7 +69,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
 function makeTasks(
   { paths, clock, log, faults, journal }: Groundwork,
   { cgroups, probed, conmon, monitorCgroup, cp }: Host,
-  { hangSafe, remover }: KernelCalls,
+  { hangSafe, remover, packets }: KernelCalls,
   { sandboxes, containers }: Storage,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
   const pidfds = new PidfdWatcher({ clock, log });
@@ -77,6 +86,7 @@ function makeTasks(
     exits: paths.exits,
     paths,
     trees: treeRemover(remover),
+    packets,
     onTornRecord: (id, message) => {
       const subject = subjectOfId({ sandboxes, containers }, id);
       journal.record({ subject, what: 'container.record-torn', message, outcome: 'ok' });

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Op } from '../lib/abort.ts';
 import type { LimitChange } from './limits/limits-intent.ts';
 import type { PodLimits } from './limits/pod-resources.ts';
@@ -66,6 +67,11 @@ export interface SandboxNetworks {
   /** CNI DEL. Without a namespace, or of what is not there: a success. */
   disconnect(op: Op, plan: NetworkPlan, netnsPath: string | undefined): Promise<void>;
   status(): Promise<{ readonly ready: boolean; readonly reason: string; readonly message: string }>;
+}
+
+export interface PodSockets {
+  /** A TCP socket in that network namespace, not connected yet; absent: in the host's. */
+  open(op: Op, netnsPath: string | undefined, family: 4 | 6): Promise<Socket>;
 }
 
 export interface PinRequest {

@@ -18,5 +18,7 @@ export interface RuntimeSettings {
   readonly pinnedImages?: readonly string[];
   /** With the agent on top: an empty CNI folder is filled by a network of our own, in memory. */
   readonly defaultNetwork: boolean;
+  /** `HOST:PORT` for the streams of exec, attach and port-forward; port 0 is any free one. */
+  readonly streamingAddress: string;
   readonly version: string;
 }

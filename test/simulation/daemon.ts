@@ -31,6 +31,7 @@ export const SIM_SETTINGS: RuntimeSettings = {
   cniBinDirs: [],
   registryConfigDir: '/sim/certs.d',
   defaultNetwork: false,
+  streamingAddress: '127.0.0.1:0',
   version: 'simulated',
 };
 

@@ -24,6 +24,7 @@ type OutsideParts = Pick<
   | 'snapshots'
   | 'networks'
   | 'namespaces'
+  | 'podSockets'
   | 'mounts'
   | 'cgroups'
   | 'folders'
@@ -68,6 +69,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
         ask('network del', String(plan['id']), op.signal, () => void world.addresses.delete(String(plan['id']))),
       status: () => Promise.resolve({ ready: true, reason: '', message: '' }),
     },
+    podSockets: { open: () => Promise.reject(unavailable('nothing is connected here')) },
     namespaces: {
       pin: () => Promise.reject(unavailable('nothing is pinned here')),
       unpin: (op, path) => ask('unpin', ownerOf(path), op.signal, () => void world.pins.delete(path)),

@@ -112,6 +112,8 @@ export function simulatedTasks(
     killAll: (op, task) => ask('kill all', task.id, op, () => world.killAll(task.cgroupPath)),
     delete: (op, task, options) => remove(op, task, options ?? {}),
     exec: () => Promise.reject(unavailable('nothing is executed here')),
+    streamExec: () => Promise.reject(unavailable('nothing is executed here')),
+    attach: () => Promise.reject(unavailable('nobody is attached here')),
     sweepExecs: () => Promise.resolve(0),
     reopenLog: () => Promise.reject(unavailable('there are no logs here')),
     readExit: (id) => ask('read exit', id, undefined, () => world.exitFiles.get(id)),

@@ -1,8 +1,8 @@
 import type { ExecSyncRequest, ExecSyncResponse } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
-import { failedPrecondition, invalidArgument } from '../../lib/errors.ts';
+import { invalidArgument } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
-import { canExec, describe, taskOf } from './state.ts';
+import { runningContainer } from './running-container.ts';
 
 /**
  * Runs a command in a running container and returns its output and exit code. Beside the lane: it waits for no stop and
@@ -15,11 +15,7 @@ export async function execSync(
   { containerId, cmd, timeout }: ExecSyncRequest,
 ): Promise<ExecSyncResponse> {
   if (cmd.length === 0) throw invalidArgument('ExecSync: no command');
-  const { meta, status } = rt.containers.must(rt.containers.resolve(containerId) ?? containerId);
-  const task = taskOf(status);
-  if (!canExec(status) || task === undefined) {
-    throw failedPrecondition(`container ${meta.id} is ${describe(status)}: nothing can be run in it`);
-  }
+  const { task } = runningContainer(rt, containerId, 'nothing can be run in it');
   const outcome = await rt.tasks.exec(op, task, { argv: cmd, timeoutMs: Math.max(Number(timeout), 0) * 1000 });
   return { stdout: Buffer.from(outcome.stdout), stderr: Buffer.from(outcome.stderr), exitCode: outcome.exitCode };
 }

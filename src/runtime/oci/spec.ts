@@ -18,6 +18,8 @@ export interface OciSpec {
 
 export interface OciProcess {
   readonly terminal?: boolean;
+  /** Of the terminal, in characters. */
+  readonly consoleSize?: { readonly width: number; readonly height: number };
   readonly user: OciUser;
   readonly args: readonly string[];
   readonly env: readonly string[];

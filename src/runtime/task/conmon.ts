@@ -32,8 +32,8 @@ export interface ConmonOptions {
   readonly path: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** Descriptors for conmon's own stdout and stderr: an exec'd process inherits them when the log is `passthrough`. */
-  readonly output?: { readonly stdout: number; readonly stderr: number };
+  /** Of conmon itself: an exec'd process inherits them when the log is `passthrough`. Absent: what it says on stderr is kept. */
+  readonly stdio?: Readonly<Record<'stdin' | 'stdout' | 'stderr', number | null>>;
 }
 
 const SYNC_FD = 3;
@@ -42,7 +42,7 @@ const STDERR_KEPT = 8192;
 
 /** Starts conmon with its start gate still shut. */
 export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess> {
-  using pipes = new ConmonPipes(options.output === undefined);
+  using pipes = new ConmonPipes(options.stdio === undefined);
   const child = await start(options, pipes);
   const { sync, start: gate, stderr: errors } = pipes.handedOver();
   const messages = new MessageReader(sync.reader);
@@ -81,9 +81,9 @@ async function start(options: ConmonOptions, { sync, start, stderr }: ConmonPipe
       args: options.args,
       cwd: options.cwd,
       fds: [
-        null,
-        options.output?.stdout ?? null,
-        options.output?.stderr ?? stderr?.writeFd ?? null,
+        options.stdio?.stdin ?? null,
+        options.stdio?.stdout ?? null,
+        options.stdio?.stderr ?? stderr?.writeFd ?? null,
         sync.writeFd,
         start.readFd,
       ],

@@ -84,7 +84,8 @@ function createArguments(context: TaskContext, request: CreateTaskRequest): stri
     ...['--runtime-arg', `--log=${files.runtimeLog}`, '--runtime-arg', '--log-format=json'],
     ...(request.terminal ? ['--terminal'] : []),
     ...(request.stdin ? ['--stdin'] : []),
-    ...(request.stdin && !request.stdinOnce ? ['--leave-stdin-open'] : []),
+    // A terminal's stays open in any case, as the field has it: `kubectl attach -it` comes back to what `kubectl run -it` has left.
+    ...(request.stdin && (request.terminal || !request.stdinOnce) ? ['--leave-stdin-open'] : []),
   ];
 }
 

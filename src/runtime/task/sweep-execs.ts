@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { namesIn } from '../../lib/may-be-gone.ts';
 import { SIGKILL } from '../../linux/signals.ts';
-import { EXEC_PREFIX, removeExecDir } from './exec-task.ts';
+import { EXEC_PREFIX, removeExecDir } from './exec-place.ts';
 import { haltMakers } from './find-makers.ts';
 import type { TaskContext } from './task-context.ts';
 

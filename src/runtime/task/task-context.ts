@@ -4,6 +4,7 @@ import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { OciRuntime } from '../oci/oci-runtime.ts';
 import type { RuntimePaths } from '../store/paths.ts';
 import type { ExitFolders } from './exit-file.ts';
+import { MonitorConnections, type Packets } from './monitor-connections.ts';
 import type { ProcessTable } from './process-table.ts';
 import type { TaskCgroups } from './task-cgroups.ts';
 
@@ -23,6 +24,8 @@ export interface TaskServiceDeps {
   /** `state` is no longer than {@link longestStateDir}: the attach sockets' paths must fit an address. */
   readonly paths: Pick<RuntimePaths, 'state' | 'sockets' | 'execs'>;
   readonly trees: TaskTrees;
+  /** By which clients are attached. */
+  readonly packets: Packets;
   /** An OCI runtime could not delete a container, as its record is torn: its folder of that id was taken away without it. */
   readonly onTornRecord?: (id: string, message: string) => void;
   readonly faults?: FaultPoints;
@@ -37,6 +40,7 @@ export interface TaskTrees {
 export interface TaskContext extends TaskServiceDeps {
   readonly socketsDir: string;
   readonly execDir: string;
+  readonly monitors: MonitorConnections;
   readonly faults: FaultPoints;
 }
 
@@ -45,6 +49,7 @@ export function taskContext(deps: TaskServiceDeps): TaskContext {
     ...deps,
     socketsDir: deps.paths.sockets,
     execDir: deps.paths.execs,
+    monitors: new MonitorConnections(deps.packets),
     faults: deps.faults ?? NO_FAULTS,
   };
 }

@@ -3,16 +3,19 @@ import { invalidArgument } from '../../lib/errors.ts';
 import { Slots } from '../../lib/slots.ts';
 import { OciRuntime } from '../oci/oci-runtime.ts';
 import type { OciState } from '../oci/spec.ts';
+import { attachTask } from './attach-task.ts';
 import { longestStateDir } from './bundle-files.ts';
 import { createTask } from './create-task.ts';
 import { deleteTask, type DeleteOptions, type TaskRemains } from './delete-task.ts';
 import { execInTask } from './exec-task.ts';
 import { forgetExitFile, readExitFile } from './exit-file.ts';
 import type { ExitRecord } from './exit-status.ts';
+import type { RemoteStdio } from './remote-stdio.ts';
 import { reopenLog } from './reopen-log.ts';
+import { streamExec } from './stream-exec.ts';
 import { sweepExecs } from './sweep-execs.ts';
 import { taskContext, type TaskContext, type TaskServiceDeps } from './task-context.ts';
-import type { CreateTaskRequest, ExecOutcome, ExecRequest, Task } from './task.ts';
+import type { AttachRequest, CreateTaskRequest, ExecOutcome, ExecRequest, StreamedExec, Task } from './task.ts';
 
 export type { TaskServiceDeps } from './task-context.ts';
 export type { TaskRemains } from './delete-task.ts';
@@ -90,6 +93,16 @@ export class TaskService {
 
   exec(op: Op, task: Task, request: ExecRequest): Promise<ExecOutcome> {
     return execInTask(op, this.#context, task, request);
+  }
+
+  /** See {@link streamExec}. Resolves with the exit code. */
+  streamExec(op: Op, task: Task, request: StreamedExec, remote: RemoteStdio): Promise<number> {
+    return streamExec(op, this.#context, task, request, remote);
+  }
+
+  /** See {@link attachTask}. */
+  attach(op: Op, task: Task, request: AttachRequest, remote: RemoteStdio): Promise<void> {
+    return attachTask(op, this.#context, task, request, remote);
   }
 
   /** At start: ends what an earlier process was executing when it was killed. Says how many there were. */

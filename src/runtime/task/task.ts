@@ -38,11 +38,23 @@ export interface CreateTaskRequest {
 
 export interface ExecRequest {
   readonly argv: readonly string[];
-  readonly tty?: boolean;
   /** Wall time for the whole command; 0 or absent: none. */
   readonly timeoutMs?: number;
   /** Added to the container's own environment (`NAME=value`). */
   readonly env?: readonly string[];
+}
+
+/** A command whose streams are a client's. */
+export interface StreamedExec {
+  readonly argv: readonly string[];
+  /** With a terminal of its own. */
+  readonly terminal: boolean;
+}
+
+/** What becomes of a container's stdin when an attached client closes its own. */
+export interface AttachRequest {
+  /** `closes`: the container's is closed, for good. `stays`: it is open for the next client, and this one is done. `none`: there is none. */
+  readonly stdin: 'closes' | 'stays' | 'none';
 }
 
 export interface ExecOutcome {

@@ -86,6 +86,7 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
       cniBinDirs,
       registryConfigDir: root.registryConfigDir,
       defaultNetwork: true,
+      streamingAddress: '127.0.0.1:0',
       version: '0.1.0',
     },
     { clock: systemClock, log, journal, store, credentialFiles: [], env: {}, faults },

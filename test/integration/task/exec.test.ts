@@ -68,9 +68,7 @@ await test('exec', needsRoot, async (t) => {
   await t.test('a background process that holds the pipes delays nothing and lives on', async () => {
     const outcome = await exec(['sh', '-c', 'sleep 4000 & echo hi; exit 4']);
     assert.deepEqual([outcome.exitCode, text(outcome.stdout)], [4, 'hi\n']);
-    const [, left] = await fixture.cgroups.procs(task.cgroupPath, true);
-    assert.ok(left !== undefined);
-    process.kill(left, 'SIGKILL');
+    process.kill(await fixture.running(task, 'sleep 4000'), 'SIGKILL');
     await onlyInit(fixture, task);
   });
 

@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { PacketSockets } from '../../../src/linux/packet-sockets.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
 import { SafeRemove } from '../../../src/linux/safe-remove.ts';
 import { treeRemover } from '../../../src/runtime/linux-parts.ts';
@@ -30,6 +31,7 @@ const service = new TaskService({
   exits: { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') },
   paths: new RuntimePaths(dir, dir),
   trees: treeRemover(new SafeRemove({ clock: systemClock })),
+  packets: new PacketSockets(),
 });
 const task = await service.create(op, request);
 await service.start(op, task);

@@ -7,6 +7,7 @@ import type { Op } from '../../../src/lib/abort.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { silentLog } from '../../../src/lib/log.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { PacketSockets } from '../../../src/linux/packet-sockets.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
 import { SafeRemove } from '../../../src/linux/safe-remove.ts';
 import { treeRemover } from '../../../src/runtime/linux-parts.ts';
@@ -51,6 +52,7 @@ export class TaskFixture implements AsyncDisposable {
   /** What a test is about to send a SIGKILL. */
   readonly killed = new Set<string>();
   readonly exitFolders: ExitFolders;
+  readonly packets = new PacketSockets();
   readonly #pidfds = new PidfdWatcher();
   readonly #remover = new SafeRemove({ clock: systemClock });
   // The clock's timers keep no process alive.
@@ -106,6 +108,7 @@ export class TaskFixture implements AsyncDisposable {
       exits: this.exitFolders,
       paths: new RuntimePaths(this.dir, this.dir),
       trees: treeRemover(this.#remover),
+      packets: this.packets,
     });
   }
 
@@ -204,6 +207,7 @@ export class TaskFixture implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const task of this.tasks) await this.service.delete(op, task, { force: true });
     await this.watcher.close();
+    this.packets.close();
     this.#pidfds.close();
     this.#remover.close();
     try {

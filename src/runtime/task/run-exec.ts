@@ -1,0 +1,185 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { detached, raceSignal, type Op } from '../../lib/abort.ts';
+import { failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { classifyRuntimeError } from '../oci/runtime-error.ts';
+import type { OciProcess, OciSpec } from '../oci/spec.ts';
+import { bundleFiles } from './bundle-files.ts';
+import { spawnConmon, type ConmonProcess } from './conmon.ts';
+import { endsWithin } from './ends-within.ts';
+import { leaveExecPlace, newExecPlace, type ExecPlace } from './exec-place.ts';
+import type { ExecFds, ExecStdio } from './exec-stdio.ts';
+import { isAlive } from './process-end.ts';
+import type { TaskContext } from './task-context.ts';
+import type { Task } from './task.ts';
+
+/** After a kill everything is over within milliseconds; longer is a process in state D. */
+const KILLED_MS = 1_000;
+
+/** What ends itself when its terminal is gone does so at once; a shell passes it on to its jobs first. */
+const HANGUP_MS = 2_000;
+
+const CLEAN_UP_MS = 10_000;
+
+export interface ExecCommand {
+  readonly argv: readonly string[];
+  /** Added to the container's own environment (`NAME=value`). */
+  readonly env?: readonly string[];
+}
+
+/** The command was never started: in the OCI runtime's words, NotFound for a missing one, PermissionDenied for one that may not be run. */
+export class NotStarted extends Error {
+  override readonly name = 'NotStarted';
+  readonly why: Error;
+
+  constructor(why: Error) {
+    super(why.message, { cause: why });
+    this.why = why;
+  }
+}
+
+/**
+ * Runs a command inside a running container, connected to `stdio`, and returns its exit code. Its exit never touches the container's own
+ * exit file. When the op's signal fires, everything it has started is killed, also what has left its session; a command that was told
+ * by a hang-up of its terminal ends by itself, if it does so in time.
+ * Throws NotStarted; FailedPrecondition when the container does not run; Unavailable when the command's end cannot be learnt.
+ */
+export async function runExec(
+  op: Op,
+  context: TaskContext,
+  task: Task,
+  command: ExecCommand,
+  stdio: ExecStdio,
+): Promise<number> {
+  if (command.argv.length === 0) throw invalidArgument('exec: no command');
+  await mustRun(context, task);
+  const place = newExecPlace(context, task);
+  await mkdir(place.dir, { recursive: true, mode: 0o700 });
+  try {
+    await writeFile(place.processFile, JSON.stringify(await processOf(task, command, stdio)), { mode: 0o600 });
+    await context.cgroups.createSubgroup(place.cgroup);
+    return await run(op, context, task, place, stdio);
+  } finally {
+    await detached(op.log, context.clock, CLEAN_UP_MS, 'clean up exec', (fresh) =>
+      leaveExecPlace(fresh, context, place),
+    ).catch((error: unknown) => {
+      op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec left something behind');
+    });
+  }
+}
+
+/** An OCI runtime has many words for a container that ends while something is started in it. */
+async function mustRun(context: TaskContext, task: Task): Promise<void> {
+  if (!(await isAlive(context.processes, task))) throw failedPrecondition(`exec: task ${task.id} does not run`);
+}
+
+/** The container's own process with another command: same user, capabilities, working directory and confinement. */
+async function processOf(task: Task, command: ExecCommand, { terminal, size }: ExecStdio): Promise<OciProcess> {
+  let spec: OciSpec;
+  try {
+    spec = JSON.parse(await readFile(bundleFiles(task.bundleDir).config, 'utf8')) as OciSpec;
+  } catch (error) {
+    throw internal(`exec: the container's specification cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+  const own = spec.process;
+  return {
+    ...own,
+    terminal,
+    ...(terminal && size !== undefined ? { consoleSize: size } : {}),
+    args: command.argv,
+    env: [...own.env, ...(command.env ?? [])],
+  };
+}
+
+async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, stdio: ExecStdio): Promise<number> {
+  const monitor = await spawnWith(context, task, place, stdio);
+  try {
+    if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+    monitor.release();
+    const pid = await startedPid(op, context, task, place, monitor, stdio);
+    stdio.started();
+    const exitCode = await exitCodeOf(op, monitor, pid);
+    await stdio.drained(op);
+    return exitCode;
+  } catch (error) {
+    // Timed out, given up, or its monitor is lost: nobody will ever ask for it again. Nothing of it should run any more when
+    // the caller is told, but he is not kept waiting for a process in state D.
+    const toldToEnd = stdio.hangUp() && (await endsWithin(context.clock, monitor.exited, HANGUP_MS));
+    if (!toldToEnd) await endsWithin(context.clock, kill(op, context, task, place, monitor), 2 * KILLED_MS);
+    throw error;
+  } finally {
+    monitor.letGo();
+  }
+}
+
+async function spawnWith(context: TaskContext, task: Task, place: ExecPlace, stdio: ExecStdio): Promise<ConmonProcess> {
+  const fds = await stdio.open(place);
+  try {
+    return await spawnConmon({
+      path: context.conmon,
+      args: execArguments(task, place, fds),
+      cwd: place.dir,
+      stdio: fds,
+    });
+  } finally {
+    fds.closeOurs();
+  }
+}
+
+/** All that the command has started, and an OCI runtime that has not come to starting it. */
+async function kill(op: Op, context: TaskContext, task: Task, place: ExecPlace, monitor: ConmonProcess): Promise<void> {
+  try {
+    await detached(op.log, context.clock, CLEAN_UP_MS, 'kill exec', async (fresh) => {
+      await context.cgroups.killAll(fresh, place.cgroup);
+      await endsWithin(context.clock, monitor.exited, KILLED_MS);
+      // The runtime, its child, dies with it.
+      monitor.child.kill('SIGKILL');
+      await raceSignal(monitor.exited, fresh.signal);
+      await context.cgroups.killAll(fresh, place.cgroup);
+    });
+  } catch (error) {
+    op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec could not be killed');
+  }
+}
+
+function execArguments(task: Task, place: ExecPlace, fds: ExecFds): string[] {
+  return [
+    ...['--api-version', '1', '--sync', '--exec'],
+    ...['--cid', task.id, '--cuuid', place.cgroupName, '--name', place.cgroupName],
+    ...['--runtime', task.runtime.path, '--bundle', place.dir],
+    ...['--exec-process-spec', place.processFile, '--container-pidfile', place.pidFile],
+    // The command gets our own pipes or a terminal of ours: no log file, no copy, no cut lines, and nothing waits for the monitor.
+    // No exit folder: the code comes on the sync pipe.
+    ...['--log-path', 'passthrough', '--socket-dir-path', place.dir],
+    ...['--log-level', 'error', '--no-sync-log'],
+    ...['--runtime-arg', `--root=${task.runtime.root}`],
+    ...['--runtime-arg', `--log=${place.runtimeLog}`, '--runtime-arg', '--log-format=json'],
+    ...['--cgroup', place.cgroupName, ...fds.runtimeOptions].flatMap((word) => ['--runtime-opt', word]),
+  ];
+}
+
+async function startedPid(
+  op: Op,
+  context: TaskContext,
+  task: Task,
+  place: ExecPlace,
+  monitor: ConmonProcess,
+  stdio: ExecStdio,
+): Promise<number> {
+  const started = await monitor.nextMessage(op);
+  if (started !== undefined && started.data >= 0) return started.data;
+  const log = await readFile(place.runtimeLog, 'utf8').catch(() => '');
+  const words = [started?.message ?? '', log, await stdio.words()];
+  const said = words.find((text) => text.trim() !== '');
+  await mustRun(context, task);
+  if (said === undefined) throw unavailable('exec: its monitor is gone before the command was started');
+  throw new NotStarted(classifyRuntimeError(task.runtime.name, 'exec', said));
+}
+
+async function exitCodeOf(op: Op, monitor: ConmonProcess, pid: number): Promise<number> {
+  const ended = await monitor.nextMessage(op);
+  if (ended === undefined || ended.data < 0) {
+    const why = ended?.message ?? 'its monitor is gone';
+    throw unavailable(`exec: how process ${String(pid)} ended cannot be learnt: ${why}`);
+  }
+  return ended.data;
+}
