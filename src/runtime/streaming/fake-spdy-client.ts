@@ -25,13 +25,17 @@ export interface Upgraded {
 }
 
 /** Asks for an upgrade as a client does. */
-export async function upgrade(url: string, headers: Readonly<Record<string, string>>): Promise<Upgraded> {
+export async function upgrade(
+  url: string,
+  headers: Readonly<Record<string, string>>,
+  method = 'POST',
+): Promise<Upgraded> {
   const { hostname, port, host, pathname } = new URL(url);
   const socket = net.connect({ host: hostname.replace(/[[\]]/g, ''), port: Number(port), allowHalfOpen: false });
   const lines = Object.entries({ Host: host, Connection: 'Upgrade', ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   );
-  socket.write(`POST ${pathname} HTTP/1.1\r\n${lines.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
+  socket.write(`${method} ${pathname} HTTP/1.1\r\n${lines.join('\r\n')}\r\nContent-Length: 0\r\n\r\n`);
   let got = Buffer.alloc(0);
   for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
     got = Buffer.concat([got, chunk as Buffer]);

@@ -49,7 +49,8 @@ export interface StreamHandlers {
   attach(op: Op, request: AttachRequest, remote: RemoteCommand): Promise<void>;
   /**
    * One connection to one port of the sandbox; a client may have many at once in one session, each with its own call. `data` ends
-   * where the client closes its half, and is to be ended where the port does. Resolves when the connection is over.
+   * where the client closes its half, and is to be ended where the port does. To be piped: a `for await` over it destroys both halves when
+   * one has ended. Resolves when the connection is over.
    */
   portForward(op: Op, request: PortForwardRequest, port: number, data: Duplex): Promise<void>;
 }

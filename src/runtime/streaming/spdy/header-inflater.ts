@@ -24,7 +24,10 @@ export class HeaderInflater {
     this.#zlib.on('data', (part: Buffer) => {
       this.#bytes += part.length;
       this.#parts.push(part);
-      if (this.#bytes > MAX_BLOCK_BYTES) this.#zlib.destroy(new Error(`more than ${MAX_BLOCK_BYTES} bytes of headers`));
+      if (this.#bytes <= MAX_BLOCK_BYTES) return;
+      // First, as a write that is cut off is called done.
+      this.#failed?.(new Error(`they are more than ${MAX_BLOCK_BYTES} bytes`));
+      this.#zlib.destroy();
     });
     this.#zlib.on('error', (error) => this.#failed?.(error));
     this.#zlib.on('close', () => this.#failed?.(new Error('closed')));
@@ -45,6 +48,7 @@ export class HeaderInflater {
       });
       // The write is done, but its last part may not have been handed on yet.
       while (this.#zlib.read() !== null);
+      if (this.#zlib.destroyed) throw new Error(`they are more than ${MAX_BLOCK_BYTES} bytes`);
     } catch (error) {
       throw invalidArgument(`SPDY: headers cannot be decompressed: ${messageOf(error)}`, { cause: error });
     } finally {

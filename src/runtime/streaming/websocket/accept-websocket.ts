@@ -15,15 +15,18 @@ export async function acceptWebSocket(
 ): Promise<WebSocket> {
   // 30 ms and some MB that a daemon whose clients speak SPDY never needs.
   const { WebSocketServer } = await import('ws');
-  const settings = {
+  const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     maxPayload: MAX_MESSAGE_BYTES,
     perMessageDeflate: false,
-    closeTimeout: options.finishMs,
-    handleProtocols: () => options.protocol ?? false,
-  } as const;
-  const server = new WebSocketServer(settings);
+    ...{ closeTimeout: options.finishMs },
+  });
+  // The library refuses the name of the tunnelled SPDY, which has a slash in it. So it does not get to see the names.
+  delete request.headers['sec-websocket-protocol'];
+  server.on('headers', (headers) => {
+    if (options.protocol !== undefined) headers.push(`Sec-WebSocket-Protocol: ${options.protocol}`);
+  });
   return await new Promise((resolve, reject) => {
     server.once('wsClientError', (error, refused) => {
       refused.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
