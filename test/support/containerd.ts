@@ -66,7 +66,7 @@ export class Containerd implements AsyncDisposable {
   private constructor(root: TempRoot, child: ChildProcess) {
     this.root = root;
     this.#child = child;
-    this.cri = connectCri(socketOf(root));
+    this.cri = connectCri(containerdSocket(root));
   }
 
   /** Returns when it can make pods. The root's CNI configuration has to be there. */
@@ -74,7 +74,7 @@ export class Containerd implements AsyncDisposable {
     const cgroups = new Cgroups({ clock: systemClock, host: await detectCgroups() });
     await cgroups.ensureParent(root.cgroupParent);
     const config = join(root.dir, 'containerd.toml');
-    await writeFile(config, configOf(root));
+    await writeFile(config, containerdConfig(root));
     const log = await open(join(root.dir, 'containerd.log'), 'a');
     const child = spawn('containerd', ['--config', config], { stdio: ['ignore', log.fd, log.fd], cwd: '/' });
     await log.close();
@@ -194,7 +194,7 @@ export class Containerd implements AsyncDisposable {
     const layer = layerOfTar(await tarOf(await busyboxRootfs()), 'none');
     const path = join(this.root.dir, 'neighbour.tar');
     await writeFile(path, await archiveOf(imageOf([layer], { config: { Cmd: PAUSE } }), IMAGE));
-    const ctr = ['--address', socketOf(this.root), '--namespace', CRI_NAMESPACE];
+    const ctr = ['--address', containerdSocket(this.root), '--namespace', CRI_NAMESPACE];
     const { code, stderr } = await execFile(op, 'ctr', [...ctr, 'images', 'import', path]);
     assert.equal(code, 0, `ctr images import: ${stderr}`);
     // CRI hears of it a moment later.
@@ -212,12 +212,20 @@ interface SandboxInfo {
   };
 }
 
+export interface ContainerdSettings {
+  /** What sandboxes are made of (default: the image that {@link Containerd} imports). */
+  readonly sandboxImage?: string;
+  /** Path of the OCI runtime (default: runc). */
+  readonly ociRuntime?: string;
+}
+
 /**
  * As containerd 1.6 and 1.7 read it; 2 reads it, too. Every path that has a default outside the root is given. Where this machine is itself
  * a container, nobody may be harder to kill than we are.
  */
-function configOf(root: TempRoot): string {
+export function containerdConfig(root: TempRoot, settings: ContainerdSettings = {}): string {
   const { data, state, dir, cniConfDir } = root;
+  const { sandboxImage = IMAGE, ociRuntime } = settings;
   const cri = 'plugins."io.containerd.grpc.v1.cri"';
   return `version = 2
 root = "${data}"
@@ -226,13 +234,13 @@ temp = "${join(dir, 'tmp')}"
 plugin_dir = "${join(dir, 'plugins')}"
 disabled_plugins = ["io.containerd.nri.v1.nri", "io.containerd.internal.v1.tracing"]
 [grpc]
-address = "${socketOf(root)}"
+address = "${containerdSocket(root)}"
 [debug]
 address = "${join(state, 'debug.sock')}"
 [plugins."io.containerd.internal.v1.opt"]
 path = "${join(dir, 'opt')}"
 [${cri}]
-sandbox_image = "${IMAGE}"
+sandbox_image = "${sandboxImage}"
 netns_mounts_under_state_dir = true
 restrict_oom_score_adj = true
 [${cri}.cni]
@@ -244,17 +252,17 @@ config_path = "${root.registryConfigDir}"
 runtime_type = "io.containerd.runc.v2"
 [${cri}.containerd.runtimes.runc.options]
 Root = "${join(dir, 'runc')}"
-`;
+${ociRuntime === undefined ? '' : `BinaryName = "${ociRuntime}"\n`}`;
 }
 
-function socketOf(root: TempRoot): string {
+export function containerdSocket(root: TempRoot): string {
   return join(root.state, 'containerd.sock');
 }
 
 /** One shim serves a pod. */
 function shimSocketOf(root: TempRoot, sandboxId: string): string {
   const name = createHash('sha256')
-    .update(join(socketOf(root), CRI_NAMESPACE, sandboxId))
+    .update(join(containerdSocket(root), CRI_NAMESPACE, sandboxId))
     .digest('hex');
   return join(SHIM_SOCKETS, name);
 }

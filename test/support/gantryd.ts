@@ -16,8 +16,11 @@ import { busyboxRootfs } from './busybox.ts';
 import { tarOf } from './tar.ts';
 import { TempRoot } from './temp-root.ts';
 
-const DAEMON = new URL('../../bin/gantryd', import.meta.url).pathname;
-const CLI = new URL('../../bin/gantry', import.meta.url).pathname;
+/** Those of the checkout. */
+const PROGRAMS: Programs = {
+  gantryd: new URL('../../bin/gantryd', import.meta.url).pathname,
+  gantry: new URL('../../bin/gantry', import.meta.url).pathname,
+};
 /** Nothing here is about speed: a machine that is twenty times slower gets through as well. */
 const PATIENCE_MS = 180_000;
 const LOOK_AGAIN_MS = 100;
@@ -32,6 +35,18 @@ export interface CliOutcome {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
+}
+
+export interface Programs {
+  readonly gantryd: string;
+  readonly gantry: string;
+}
+
+export interface GantrydOptions {
+  readonly root?: TempRoot;
+  readonly flags?: readonly string[];
+  /** Others than the checkout's. */
+  readonly programs?: Programs;
 }
 
 export interface RunningCli extends AsyncDisposable {
@@ -50,23 +65,25 @@ export class Gantryd implements AsyncDisposable {
   readonly root: TempRoot;
   readonly #flags: readonly string[];
   readonly #ownsRoot: boolean;
+  readonly #programs: Programs;
   #child: ChildProcess | undefined;
   #api: ApiConnection | undefined;
   #cri: CriConnection | undefined;
 
-  private constructor(root: TempRoot, flags: readonly string[], ownsRoot: boolean) {
+  private constructor(root: TempRoot, { flags = [], programs = PROGRAMS, root: given }: GantrydOptions) {
     this.root = root;
     this.#flags = flags;
-    this.#ownsRoot = ownsRoot;
+    this.#ownsRoot = given === undefined;
+    this.#programs = programs;
   }
 
   /** Not started yet. A flag in `flags` wins over the root's own of the same name. */
-  static async make(options: { readonly root?: TempRoot; readonly flags?: readonly string[] } = {}): Promise<Gantryd> {
-    return new Gantryd(options.root ?? (await TempRoot.make()), options.flags ?? [], options.root === undefined);
+  static async make(options: GantrydOptions = {}): Promise<Gantryd> {
+    return new Gantryd(options.root ?? (await TempRoot.make()), options);
   }
 
   /** Started, with {@link IMAGE} in its store. */
-  static async withImage(options: { readonly flags?: readonly string[] } = {}): Promise<Gantryd> {
+  static async withImage(options: Omit<GantrydOptions, 'root'> = {}): Promise<Gantryd> {
     const daemon = await Gantryd.make(options);
     try {
       await daemon.start();
@@ -107,7 +124,7 @@ export class Gantryd implements AsyncDisposable {
   async start(options: { readonly agent?: boolean } = {}): Promise<void> {
     const log = await open(this.#logPath, 'a');
     const level = process.env['GANTRY_TEST_LOG'] === undefined ? [] : ['--log-level=debug'];
-    const child = spawn(DAEMON, [...this.root.flags(), ...level, ...this.#flags], {
+    const child = spawn(this.#programs.gantryd, [...this.root.flags(), ...level, ...this.#flags], {
       stdio: ['ignore', log.fd, log.fd],
       cwd: '/',
     });
@@ -173,7 +190,7 @@ export class Gantryd implements AsyncDisposable {
   }
 
   background(args: readonly string[], input: string | Buffer = ''): RunningCli {
-    const child = spawn(CLI, ['--api', `unix://${this.root.apiSocket}`, ...args], { stdio: 'pipe' });
+    const child = spawn(this.#programs.gantry, ['--api', `unix://${this.root.apiSocket}`, ...args], { stdio: 'pipe' });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
