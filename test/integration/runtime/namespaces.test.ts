@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile, readlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, test } from 'node:test';
 import { NamespaceMode, PodSandboxState, Protocol } from '../../../src/cri/gen/api.ts';
 import { isKind } from '../../../src/lib/errors.ts';
@@ -89,6 +91,21 @@ test('containers of a pod can share their processes, and each can have its own',
     assert.equal(await namespaceIn(a, 'pid'), await hostNamespace('pid'));
   });
 });
+
+test(
+  'what is noted of the process that holds a PID namespace is enough to end it without a search',
+  { skip: root },
+  async () => {
+    const sandboxId = await f.runSandbox(pod(f.root, 'infra-noted', { pid: NamespaceMode.POD }));
+    using db = new DatabaseSync(join(f.root.state, 'volatile.db'), { readOnly: true });
+    const noted = db.prepare("SELECT data FROM ledger WHERE kind = 'task' AND key = ?").get(sandboxId);
+    const { pid, conmonPid } = JSON.parse(String(noted?.['data'])) as { pid?: number; conmonPid?: number };
+    assert.match(await readFile(`/proc/${String(pid)}/comm`, 'utf8'), /catatonit/);
+    assert.match(await readFile(`/proc/${String(conmonPid)}/comm`, 'utf8'), /conmon/);
+    await f.endPod(sandboxId);
+    await leaks.assertNone();
+  },
+);
 
 test('the death of the process that holds a PID namespace is the end of READY', { skip: root }, async () => {
   const config = pod(f.root, 'infra', { pid: NamespaceMode.POD });
