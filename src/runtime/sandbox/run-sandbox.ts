@@ -220,7 +220,7 @@ async function connect(op: Op, rt: RuntimeContext, meta: SandboxMeta, netnsPath:
 async function startInfra(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
   const task = await rt.tasks.create(op, await rt.infra.task(meta, paths));
   await rt.faults.reach('run-sandbox/infra-made');
-  await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...rt.infra.taskTraces(meta, paths), task });
+  await rt.ledger.hold(sandboxOwner(meta.id), 'task', meta.id, { ...task });
   await rt.faults.reach('run-sandbox/infra-held');
   await rt.sandboxes.update(meta.id, (status) => transition(status, { kind: 'infra-started', task }));
   await rt.faults.reach('run-sandbox/infra-recorded');
