@@ -6,7 +6,7 @@ const only = (room, allowed) => ({
   from: { path: `^src/${room}/` },
   to: { path: '^src/', pathNot: `^src/(${[room, ...allowed].join('|')})/` },
 });
-const leaves = ['image', 'snapshot', 'network', 'oci', 'stats', 'streaming'];
+const leaves = ['cdi', 'image', 'snapshot', 'network', 'oci', 'stats', 'streaming'];
 
 module.exports = {
   forbidden: [

@@ -53,6 +53,8 @@ const bad: readonly [flag: string, given: Parameters<typeof resolveConfig>[0]][]
   ['--instance', { instance: 'Far-too-long' }],
   ['--log-level', { logLevel: 'loud' }],
   ['--pinned-images', { pinnedImages: 'busybox,No/Such' }],
+  ['--cni-bin-dir', { cniBinDir: '/a,b' }],
+  ['--cdi-spec-dir', { cdiSpecDir: '/etc/cdi,' }],
   ['--cgroup-parent', { cgroupParent: '/' }],
   ['--cgroup-parent', { cgroupParent: '/a/../..' }],
   ['--node-name', { nodeName: 'bad name!' }],

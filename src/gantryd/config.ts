@@ -20,6 +20,7 @@ export interface GantryConfig {
   readonly cniConfDir: string;
   readonly cniBinDir: readonly string[];
   readonly registryConfigDir: string;
+  readonly cdiSpecDir: readonly string[];
   readonly pinnedImages: readonly string[];
   readonly ociRuntime: string;
   readonly cgroupParent: string;
@@ -67,6 +68,11 @@ export const SETTINGS: readonly Setting[] = [
     key: 'pinnedImages',
     placeholder: 'NAME[,NAME]',
     help: "images that no kubelet's garbage collection may remove, by tag or digest (default none)",
+  },
+  {
+    key: 'cdiSpecDir',
+    placeholder: 'DIR[,DIR]',
+    help: 'Container Device Interface: what vendors say of their devices, the last folder wins (default /etc/cdi,/var/run/cdi)',
   },
   {
     key: 'ociRuntime',
@@ -191,10 +197,13 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
   if (cgroupParent === '/' || cgroupParent.split('/').includes('..')) {
     throw invalidArgument(`--cgroup-parent: ${cgroupParent} cannot be a parent of our own`);
   }
-  const cniBinDir = text('cniBinDir', '/opt/cni/bin,/usr/lib/cni').split(',');
-  for (const directory of cniBinDir) {
-    if (!isAbsolute(directory)) throw invalidArgument(`--cni-bin-dir: ${directory} is not an absolute path`);
-  }
+  const folders = (key: ConfigKey, fallback: string): string[] => {
+    const directories = text(key, fallback).split(',');
+    for (const directory of directories) {
+      if (!isAbsolute(directory)) throw invalidArgument(`${flagOf(key)}: ${directory} is not an absolute path`);
+    }
+    return directories;
+  };
   const pinnedImages = text('pinnedImages', '')
     .split(',')
     .filter((name) => name !== '');
@@ -217,8 +226,9 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     criListen: socket('criListen', `unix://${state}/gantry.sock`),
     apiListen: socket('apiListen', `unix://${state}/api.sock`),
     cniConfDir: path('cniConfDir', '/etc/cni/net.d'),
-    cniBinDir,
+    cniBinDir: folders('cniBinDir', '/opt/cni/bin,/usr/lib/cni'),
     registryConfigDir: path('registryConfigDir', '/etc/gantry/certs.d'),
+    cdiSpecDir: folders('cdiSpecDir', '/etc/cdi,/var/run/cdi'),
     pinnedImages,
     ociRuntime: text('ociRuntime', 'auto'),
     cgroupParent,

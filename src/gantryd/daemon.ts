@@ -109,6 +109,7 @@ async function openRuntime(
     cniConfDir: config.cniConfDir,
     cniBinDirs: config.cniBinDir,
     registryConfigDir: config.registryConfigDir,
+    cdiSpecDirs: config.cdiSpecDir,
     pinnedImages: config.pinnedImages,
     defaultNetwork: !config.runtimeOnly,
     streamingAddress: config.streamingAddress,

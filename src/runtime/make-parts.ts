@@ -3,6 +3,7 @@ import type { Ledger } from '../lib/ledger.ts';
 import { HostFiles } from '../linux/host-files.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
 import type { RuntimeParts } from './assemble-runtime.ts';
+import { CdiDevices } from './cdi/cdi-devices.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
 import { taskOf } from './container/state.ts';
 import { subjectOfId } from './container/subject.ts';
@@ -121,7 +122,7 @@ function makeNetworks({ settings, paths, clock, log, faults, journal }: Groundwo
 }
 
 function makeSpecs(
-  { paths }: Groundwork,
+  { paths, settings }: Groundwork,
   { facts, probed, seccomp }: Host,
   { hangSafe }: KernelCalls,
   { containers }: Storage,
@@ -131,6 +132,7 @@ function makeSpecs(
     host: facts,
     runtime: probed.runtime,
     features: probed.features,
+    cdi: new CdiDevices(settings.cdiSpecDirs),
     seccomp,
     hostFiles: new HostFiles(hangSafe),
     pidOf: (id) => {

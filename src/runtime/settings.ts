@@ -14,6 +14,8 @@ export interface RuntimeSettings {
   readonly cniConfDir: string;
   readonly cniBinDirs: readonly string[];
   readonly registryConfigDir: string;
+  /** Of the Container Device Interface; a later one wins. */
+  readonly cdiSpecDirs: readonly string[];
   /** Names of images that are never garbage (CRI Image.pinned). */
   readonly pinnedImages?: readonly string[];
   /** With the agent on top: an empty CNI folder is filled by a network of our own, in memory. */

@@ -30,6 +30,7 @@ export const SIM_SETTINGS: RuntimeSettings = {
   cniConfDir: '/sim/cni',
   cniBinDirs: [],
   registryConfigDir: '/sim/certs.d',
+  cdiSpecDirs: [],
   defaultNetwork: false,
   streamingAddress: '127.0.0.1:0',
   version: 'simulated',

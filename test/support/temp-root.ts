@@ -84,6 +84,9 @@ export class TempRoot implements AsyncDisposable {
   get registryConfigDir(): string {
     return join(this.dir, 'certs.d');
   }
+  get cdiSpecDir(): string {
+    return join(this.data, 'cdi');
+  }
   get cgroupParent(): string {
     return `/gantry-${this.instance}`;
   }
@@ -104,6 +107,7 @@ export class TempRoot implements AsyncDisposable {
       `--netns-dir=${this.netnsDir}`,
       `--cni-conf-dir=${this.cniConfDir}`,
       `--registry-config-dir=${this.registryConfigDir}`,
+      `--cdi-spec-dir=${this.cdiSpecDir}`,
       `--cgroup-parent=${this.cgroupParent}`,
       `--cri-listen=unix://${this.criSocket}`,
       `--api-listen=unix://${this.apiSocket}`,

@@ -37,7 +37,7 @@ export async function createContainer(
   const id = newContainerId();
   const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };
   // Everything about the configuration that can be wrong is found now and not at the start.
-  const notGiven = await rt.specs.check(meta, sandbox.meta);
+  const notGiven = await rt.specs.check(op, meta, sandbox.meta);
   const fingerprint = fingerprintOf(config);
   const made = rt.containerNames.reserve({
     name: meta.facts.name,

@@ -1,27 +1,31 @@
-import { SupplementalGroupsPolicy } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
-import { invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
+import type { CdiDevices } from '../cdi/cdi-devices.ts';
+import type { ContainerEdits } from '../cdi/container-edits.ts';
+import { requestedDevices } from '../cdi/device-name.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
 import type { DeviceInput, HostFacts, ResolvedUser, ResourcesInput } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
+import { hostDevices } from '../oci/host-devices.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { OciFeatures } from '../oci/runtime-features.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
-import { readUserFiles, resolveUser, type UserRequest } from '../oci/user.ts';
+import { readUserFiles, resolveUser } from '../oci/user.ts';
 import type { Limits } from '../parts.ts';
 import type { ContainerMeta, ContainerRecord } from '../store/container-record.ts';
 import type { RuntimePaths } from '../store/paths.ts';
 import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
+import { applyCdiEdits } from './cdi-edits.ts';
 import { notGiven } from './confinement.ts';
 import { mountSources } from './mount-sources.ts';
 import { limitsOf, resourcesOf } from './resources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
 import { specInputOf, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
+import { checkUser, userRequestOf } from './user-request.ts';
 
 export interface SpecBuilderDeps {
   readonly paths: RuntimePaths;
@@ -29,6 +33,7 @@ export interface SpecBuilderDeps {
   readonly runtime: OciRuntimeLocation;
   readonly features: OciFeatures;
   readonly seccomp: SeccompProfiles;
+  readonly cdi: Pick<CdiDevices, 'editsFor'>;
   /** For what a configuration names on the host: it may be on a share that is dead. */
   readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath'>;
   /** Process of a running container, for CRI's TARGET mode. */
@@ -62,8 +67,10 @@ export class SpecBuilder {
    * Finds what is wrong with a configuration without touching anything. Returns what is asked for and will not be given, in words. Throws
    * InvalidArgument, NotFound, NotImplemented, FailedPrecondition.
    */
-  async check(meta: ContainerMeta, sandbox: SandboxMeta): Promise<readonly string[]> {
+  async check(op: Op, meta: ContainerMeta, sandbox: SandboxMeta): Promise<readonly string[]> {
     checkUser(userRequestOf(meta));
+    await this.#cdiEdits(meta);
+    await this.#devices(op, meta);
     await this.#seccomp(seccompChoiceOf(meta.config.linux?.securityContext), []);
     buildContainerSpec(
       specInputOf(meta, sandbox, {
@@ -93,14 +100,16 @@ export class SpecBuilder {
   ): Promise<{ request: CreateTaskRequest; user: ContainerUser }> {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
     const { config } = meta;
-    const [mounts, files, devices] = await Promise.all([
+    const privileged = config.linux?.securityContext?.privileged === true;
+    const [host, mounts, files, devices] = await Promise.all([
+      privileged ? hostDevices().then((all) => ({ ...this.#deps.host, devices: all })) : this.#deps.host,
       mountSources(op, this.#deps, meta),
       readUserFiles(rootfs),
       this.#devices(op, meta),
     ]);
     const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
-      host: this.#deps.host,
+      host,
       features: this.#deps.features,
       rootfs,
       sandboxPaths: this.#deps.paths.sandbox(sandbox.meta.id),
@@ -117,7 +126,8 @@ export class SpecBuilder {
       seccompChoiceOf(config.linux?.securityContext),
       unconfined.process.capabilities?.bounding ?? [],
     );
-    const oci = seccomp === undefined ? unconfined : buildContainerSpec({ ...input, seccomp });
+    const confined = seccomp === undefined ? unconfined : buildContainerSpec({ ...input, seccomp });
+    const oci = await applyCdiEdits(op, this.#deps.hostFiles, confined, await this.#cdiEdits(meta));
     const request: CreateTaskRequest = {
       id: meta.id,
       bundleDir: bundle,
@@ -152,6 +162,11 @@ export class SpecBuilder {
     }
   }
 
+  async #cdiEdits({ config }: ContainerMeta): Promise<ContainerEdits[]> {
+    const fields = config.CDIDevices.map(({ name }) => name);
+    return await this.#deps.cdi.editsFor(requestedDevices(fields, config.annotations));
+  }
+
   async #devices(op: Op, meta: ContainerMeta): Promise<DeviceInput[]> {
     const found = await Promise.all(
       meta.config.devices.map(({ hostPath, containerPath, permissions }) =>
@@ -175,32 +190,4 @@ export class SpecBuilder {
 
 function pidNamespaceOf<Key extends string>(key: Key, pid: number | undefined): Partial<Record<Key, string>> {
   return pid === undefined ? {} : ({ [key]: `/proc/${String(pid)}/ns/pid` } as Record<Key, string>);
-}
-
-function userRequestOf({ config, facts }: ContainerMeta): UserRequest {
-  const security = config.linux?.securityContext;
-  const number = (value: { value: bigint } | undefined): number | undefined =>
-    value === undefined ? undefined : Number(value.value);
-  const runAsUser = number(security?.runAsUser);
-  const runAsGroup = number(security?.runAsGroup);
-  const runAsUsername = security?.runAsUsername ?? '';
-  return {
-    ...(facts.image.user === undefined ? {} : { imageUser: facts.image.user }),
-    ...(runAsUser === undefined ? {} : { uid: runAsUser }),
-    ...(runAsUsername === '' ? {} : { username: runAsUsername }),
-    ...(runAsGroup === undefined ? {} : { gid: runAsGroup }),
-    supplementalGroups: (security?.supplementalGroups ?? []).map(Number),
-    groupsPolicy: security?.supplementalGroupsPolicy === SupplementalGroupsPolicy.Strict ? 'strict' : 'merge',
-  };
-}
-
-/** What can be said before there is an image to look a name up in. */
-function checkUser(request: UserRequest): void {
-  // CRI: "run_as_group should only be specified when run_as_user or run_as_username is specified".
-  if (request.gid !== undefined && request.uid === undefined && request.username === undefined) {
-    throw invalidArgument('run_as_group is set, but neither run_as_user nor run_as_username is');
-  }
-  for (const id of [request.uid, request.gid, ...(request.supplementalGroups ?? [])]) {
-    if (id !== undefined && (id < 0 || id > 0xffff_fffe)) throw invalidArgument(`${String(id)} is no user or group id`);
-  }
 }

@@ -83,6 +83,9 @@ test('unprivileged: masked, read-only, filtered; privileged: none of it, and eve
   assert.ok(mountAt(spec, '/sys')?.options?.includes('rw'));
   assert.ok(mountAt(spec, '/sys/fs/cgroup')?.options?.includes('rw'));
   assert.deepEqual(spec.linux.devices, host.devices);
+  const device = { type: 'c', path: '/dev/fuse', major: 5, minor: 6 } as const;
+  const other = build({ privileged: true, devices: [{ containerPath: '/dev/fuse', device, permissions: 'r' }] });
+  assert.deepEqual(other.linux.devices, [device], 'what is asked for takes its place');
   assert.deepEqual(spec.linux.resources?.devices, [{ allow: true, access: 'rwm' }]);
   assert.deepEqual(spec.process.capabilities?.bounding, CAPABILITIES);
   assert.deepEqual(build({ maskedPaths: [], readonlyPaths: [] }).linux.maskedPaths, []);

@@ -22,7 +22,7 @@ export interface HostFacts {
   /** Whether the kernel has it, and it is on. */
   readonly appArmor: boolean;
   readonly seLinux: boolean;
-  /** Every device node of the host's /dev, for privileged containers. */
+  /** Every device node of the host's /dev, for privileged containers: to be looked at again for each. */
   readonly devices: readonly OciDevice[];
 }
 

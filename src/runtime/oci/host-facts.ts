@@ -1,10 +1,9 @@
-import { access, lstat, readdir, readFile } from 'node:fs/promises';
+import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { capabilitiesOfMask } from './capabilities.ts';
 import type { HostFacts } from './container-spec-input.ts';
-import { deviceNode } from './devices.ts';
-import type { OciDevice } from './spec.ts';
+import { hostDevices } from './host-devices.ts';
 
 /** What this process may do and what this host has. Once at start. */
 export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
@@ -21,7 +20,7 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
     hugetlb: [...cgroups.v1.flatMap((tree) => tree.controllers), ...unifiedControllers(cgroups)].includes('hugetlb'),
     appArmor: (await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => '')).trim() === 'Y',
     seLinux: await exists('/sys/fs/selinux/enforce'),
-    devices: await hostDevices('/dev'),
+    devices: await hostDevices(),
   };
 }
 
@@ -42,26 +41,6 @@ async function hasSwapAccounting(cgroups: CgroupHost): Promise<boolean> {
   }
   const memory = cgroups.v1.find((tree) => tree.controllers.includes('memory'));
   return memory !== undefined && (await exists(join(memory.mountPoint, 'memory.memsw.limit_in_bytes')));
-}
-
-/** What a container has of its own there; `.lxc` and `.lxd-mounts` hold other runtimes' files. */
-const NOT_HOST_DEVICES = new Set(['pts', 'shm', 'fd', 'mqueue', 'console', '.lxc', '.lxd-mounts', '.udev']);
-
-async function hostDevices(directory: string): Promise<OciDevice[]> {
-  const devices: OciDevice[] = [];
-  for (const entry of await readdir(directory, { withFileTypes: true })) {
-    if (NOT_HOST_DEVICES.has(entry.name)) continue;
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) {
-      devices.push(...(await hostDevices(path).catch(() => [])));
-    } else if (entry.isCharacterDevice() || entry.isBlockDevice()) {
-      // It may be unplugged while we read.
-      const stats = await lstat(path).catch(() => undefined);
-      const device = stats === undefined ? undefined : deviceNode(path, stats);
-      if (device !== undefined) devices.push(device);
-    }
-  }
-  return devices;
 }
 
 async function exists(path: string): Promise<boolean> {

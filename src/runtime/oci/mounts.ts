@@ -77,7 +77,12 @@ export function containerMounts(input: ContainerSpecInput): readonly OciMount[] 
   const own = (input.mounts ?? []).map(ownMount);
   const taken = new Set(own.map((mount) => mount.destination));
   const ours = [...baseMounts(input), ...podFiles(input)].filter((mount) => !taken.has(mount.destination));
-  return [...ours, ...own].sort((a, b) => depth(a.destination) - depth(b.destination));
+  return outerFirst([...ours, ...own]);
+}
+
+/** What is mounted in another mount comes after that. */
+export function outerFirst(mounts: readonly OciMount[]): readonly OciMount[] {
+  return mounts.toSorted((a, b) => depth(a.destination) - depth(b.destination));
 }
 
 /** Mounts can only be shared with, or follow, the host if the container's root does. */

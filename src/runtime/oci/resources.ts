@@ -51,7 +51,6 @@ export function containerDevices(
   privileged: boolean,
   devices: readonly DeviceInput[] = [],
 ): { readonly nodes: readonly OciDevice[]; readonly rules: readonly OciDeviceRule[] } {
-  if (privileged) return { nodes: host.devices, rules: [{ allow: true, access: 'rwm' }] };
   const rules: OciDeviceRule[] = [{ allow: false, access: 'rwm' }];
   const nodes: OciDevice[] = [];
   for (const { containerPath, device, permissions } of devices) {
@@ -68,7 +67,12 @@ export function containerDevices(
       access: permissions,
     });
   }
-  return { nodes, rules };
+  if (!privileged) return { nodes, rules };
+  const named = new Set(nodes.map(({ path }) => path));
+  return {
+    nodes: [...host.devices.filter(({ path }) => !named.has(path)), ...nodes],
+    rules: [{ allow: true, access: 'rwm' }],
+  };
 }
 
 function positive(value: number | undefined): number | undefined {

@@ -12,8 +12,20 @@ export interface OciSpec {
   readonly root: { readonly path: string; readonly readonly?: boolean };
   readonly hostname?: string;
   readonly mounts: readonly OciMount[];
+  readonly hooks?: Readonly<Partial<Record<OciHookName, readonly OciHook[]>>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly linux: OciLinux;
+}
+
+export type OciHookName =
+  'prestart' | 'createRuntime' | 'createContainer' | 'startContainer' | 'poststart' | 'poststop';
+
+export interface OciHook {
+  readonly path: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly string[];
+  /** Seconds. */
+  readonly timeout?: number;
 }
 
 export interface OciProcess {

@@ -26,9 +26,12 @@ before(async () => {
 
 after(async () => {
   if (root !== false) return;
-  await f.endPod(sandboxId);
-  await leaks.assertNone();
-  await f[Symbol.asyncDispose]();
+  try {
+    await f.endPod(sandboxId);
+    await leaks.assertNone();
+  } finally {
+    await f[Symbol.asyncDispose]();
+  }
 });
 
 let made = 0;

@@ -85,6 +85,7 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
       cniConfDir: root.cniConfDir,
       cniBinDirs,
       registryConfigDir: root.registryConfigDir,
+      cdiSpecDirs: [join(root.data, 'cdi')],
       defaultNetwork: true,
       streamingAddress: '127.0.0.1:0',
       version: '0.1.0',

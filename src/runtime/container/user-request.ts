@@ -1,0 +1,33 @@
+import { SupplementalGroupsPolicy } from '../../cri/gen/api.ts';
+import { invalidArgument } from '../../lib/errors.ts';
+import type { UserRequest } from '../oci/user.ts';
+import type { ContainerMeta } from '../store/container-record.ts';
+
+/** Who the process is to be, as CRI has it. */
+export function userRequestOf({ config, facts }: ContainerMeta): UserRequest {
+  const security = config.linux?.securityContext;
+  const number = (value: { value: bigint } | undefined): number | undefined =>
+    value === undefined ? undefined : Number(value.value);
+  const runAsUser = number(security?.runAsUser);
+  const runAsGroup = number(security?.runAsGroup);
+  const runAsUsername = security?.runAsUsername ?? '';
+  return {
+    ...(facts.image.user === undefined ? {} : { imageUser: facts.image.user }),
+    ...(runAsUser === undefined ? {} : { uid: runAsUser }),
+    ...(runAsUsername === '' ? {} : { username: runAsUsername }),
+    ...(runAsGroup === undefined ? {} : { gid: runAsGroup }),
+    supplementalGroups: (security?.supplementalGroups ?? []).map(Number),
+    groupsPolicy: security?.supplementalGroupsPolicy === SupplementalGroupsPolicy.Strict ? 'strict' : 'merge',
+  };
+}
+
+/** What can be said before there is an image to look a name up in. */
+export function checkUser(request: UserRequest): void {
+  // CRI: "run_as_group should only be specified when run_as_user or run_as_username is specified".
+  if (request.gid !== undefined && request.uid === undefined && request.username === undefined) {
+    throw invalidArgument('run_as_group is set, but neither run_as_user nor run_as_username is');
+  }
+  for (const id of [request.uid, request.gid, ...(request.supplementalGroups ?? [])]) {
+    if (id !== undefined && (id < 0 || id > 0xffff_fffe)) throw invalidArgument(`${String(id)} is no user or group id`);
+  }
+}
