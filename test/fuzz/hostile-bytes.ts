@@ -25,8 +25,12 @@ export async function throwAt(target: Target, data: Buffer, random: Random): Pro
   });
 }
 
-/** What a client sends while `use` talks to the server through `proxy`, as one connection's bytes. */
-export async function recordClient(target: Target, proxy: string, use: () => Promise<unknown>): Promise<Buffer> {
+/** What a client sends while `use` talks to the server through a proxy at `at` (a path; a port of loopback, 0 for any), as one connection's bytes. */
+export async function recordClient(
+  target: Target,
+  at: string | 0,
+  use: (port: number) => Promise<unknown>,
+): Promise<Buffer> {
   const sent: Buffer[] = [];
   const sockets: Socket[] = [];
   const server = createServer((client) => {
@@ -39,10 +43,12 @@ export async function recordClient(target: Target, proxy: string, use: () => Pro
     upstream.pipe(client);
     for (const socket of [client, upstream]) socket.on('error', () => undefined);
   });
-  server.listen(proxy);
+  if (at === 0) server.listen(0, '127.0.0.1');
+  else server.listen(at);
   await once(server, 'listening');
+  const address = server.address();
   try {
-    await use();
+    await use(typeof address === 'object' ? (address?.port ?? 0) : 0);
     return Buffer.concat(sent);
   } finally {
     for (const socket of sockets) socket.destroy();

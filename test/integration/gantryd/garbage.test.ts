@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { ContainerConfig, ImageSpec, PodSandboxConfig, PullImageRequest } from '../../../src/cri/gen/api.ts';
 import { CriFuzzer, type FuzzedCall } from '../../fuzz/cri-fuzzer.ts';
+import { HostileStreams } from '../../fuzz/hostile-streams.ts';
 import { damaged, recordClient, throwAt } from '../../fuzz/hostile-bytes.ts';
 import { parseProto, type ProtoMethod } from '../../fuzz/proto-schema.ts';
 import { bytesOf } from '../../fuzz/random-message.ts';
@@ -114,8 +115,8 @@ describe('garbage', { skip }, () => {
     assert.deepEqual((await runtime.listContainers(op, { filter: undefined })).containers, []);
   }
 
-  /** Returns what a command in its container says. */
-  async function runPod(): Promise<string> {
+  /** A pod whose container lives for a while. */
+  async function runPod(): Promise<{ podSandboxId: string; containerId: string }> {
     const { runtime } = daemon.cri;
     const sandboxConfig = PodSandboxConfig.fromPartial({
       metadata: { name: 'last', namespace: 'default', uid: 'uid-last', attempt: 0 },
@@ -132,9 +133,7 @@ describe('garbage', { skip }, () => {
     });
     const { containerId } = await runtime.createContainer(op, { podSandboxId, config, sandboxConfig });
     await runtime.startContainer(op, { containerId });
-    const { stdout } = await runtime.execSync(op, { containerId, cmd: ['/bin/echo', 'as ever'], timeout: 60n });
-    await tidyUp();
-    return stdout.toString('utf8');
+    return { podSandboxId, containerId };
   }
 
   async function held(): Promise<Held> {
@@ -205,6 +204,19 @@ describe('garbage', { skip }, () => {
     for (const socket of idle) socket.destroy();
   });
 
+  test('arbitrary bytes, half requests and broken frames on the streaming port end their own session, and nothing else', async () => {
+    const { podSandboxId, containerId } = await runPod();
+    const streams = new HostileStreams(daemon.cri.runtime, { podSandboxId, containerId }, random);
+    await streams.record();
+    const lane = async (): Promise<void> => {
+      for (let i = 0; i < CONNECTIONS / SIDE_BY_SIDE; i++) await streams.throwOne();
+    };
+    await Promise.all(Array.from({ length: SIDE_BY_SIDE }, lane));
+    await assertItServes();
+    // A whole conversation still comes through.
+    assert.equal(await streams.converse(), 'as ever\n');
+  });
+
   test('afterwards nothing is left, nothing was made where it must not be, and a pod runs as ever', async () => {
     await tidyUp();
     await leaks.assertNone();
@@ -217,6 +229,10 @@ describe('garbage', { skip }, () => {
     const escaped = (await readdir(root.dir)).filter((name) => name.startsWith('escaped'));
     assert.deepEqual(escaped, []);
     await pull();
-    assert.equal(await runPod(), 'as ever\n');
+    const { containerId } = await runPod();
+    const cmd = ['/bin/echo', 'as ever'];
+    const { stdout } = await daemon.cri.runtime.execSync(op, { containerId, cmd, timeout: 60n });
+    assert.equal(stdout.toString('utf8'), 'as ever\n');
+    await tidyUp();
   });
 });
