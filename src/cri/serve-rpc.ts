@@ -118,7 +118,8 @@ export class CallHost implements RunningCalls {
     });
     this.#running.add(endEarly);
     try {
-      return await Promise.race([work({ signal: controller.signal, log }), ended]);
+      const leaves = Number.isFinite(deadlineWallMs) ? { callerLeavesWallMs: deadlineWallMs } : {};
+      return await Promise.race([work({ signal: controller.signal, log, ...leaves }), ended]);
     } catch (error) {
       const fields = { errKind: kindOf(error), error: messageOf(error), durationMs: clock.monotonicMs() - began };
       if (isKind(error, 'Unknown', 'Internal')) log.error({ ...fields, stack: stackOf(error) }, 'call failed');

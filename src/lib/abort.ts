@@ -7,6 +7,8 @@ import type { Waits } from './waits.ts';
 export interface Op {
   readonly signal: AbortSignal;
   readonly log: Log;
+  /** When a caller from outside stops listening, in wall time as it came over the wire; absent where it set no deadline. */
+  readonly callerLeavesWallMs?: number;
   /** Where to note what is being waited for; see `waitingFor`. */
   readonly waits?: Waits;
 }

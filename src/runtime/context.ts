@@ -59,7 +59,7 @@ export interface RuntimeContext {
   readonly events: ContainerEvents;
   readonly sandboxNames: NameReservations<string>;
   readonly containerNames: NameReservations<string>;
-  /** Ids whose maker has been answered: a repeated call is a new one then. */
+  /** Ids whose maker has surely been answered: a repeated call is a new one then. */
   readonly answered: Set<string>;
   readonly toldStarts: ToldStarts;
 

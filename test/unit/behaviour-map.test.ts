@@ -87,6 +87,8 @@ test('each item is there once, proved or marked as open', async () => {
     ...numbered('row ', 1, 25),
     ...numbered('row ', 27, 29),
     ...numbered('row ', 31, 42),
+    ...['RunPodSandbox', 'StopPodSandbox', 'RemovePodSandbox', 'PullImage', 'RemoveImage'].map((rpc) => `late ${rpc}`),
+    ...['Create', 'Start', 'Stop', 'Remove'].map((verb) => `late ${verb}Container`),
   ];
   assert.deepEqual(new Set(keys), new Set(expected));
   const open = all.filter(({ provedBy }) => titlesIn(provedBy).length === 0);

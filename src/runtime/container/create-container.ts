@@ -8,6 +8,7 @@ import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { stageOf } from '../names/stage-of.ts';
+import { surelyTold } from '../names/surely-told.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
@@ -58,7 +59,7 @@ export async function createContainer(
     describe: (given) => stageOf(rt.clock, rt.containers.get(given)),
   });
   const containerId = await raceSignal(made, op.signal);
-  rt.answered.add(containerId);
+  if (surelyTold(op, rt.clock)) rt.answered.add(containerId);
   return { containerId };
 }
 

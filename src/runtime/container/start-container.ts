@@ -15,6 +15,7 @@ import {
 import type { LedgerItem } from '../../lib/ledger.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
+import { surelyTold } from '../names/surely-told.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
@@ -72,10 +73,10 @@ export async function startContainer(
   );
   try {
     await raceSignal(started, op.signal);
-    rt.toldStarts.add(id);
+    if (surelyTold(op, rt.clock)) rt.toldStarts.add(id);
   } catch (error) {
     // Who is told to come back later has not been told what became of it.
-    if (!op.signal.aborted && !COME_BACK.includes(kindOf(error))) rt.toldStarts.add(id);
+    if (surelyTold(op, rt.clock) && !COME_BACK.includes(kindOf(error))) rt.toldStarts.add(id);
     throw error;
   }
   await rt.faults.reach('start-container/outcome-known');

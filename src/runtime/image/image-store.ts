@@ -1,7 +1,7 @@
 import type { JournalWriter } from '../../journal/journal.ts';
-import type { Op } from '../../lib/abort.ts';
+import { raceSignal, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
+import { canceled, failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { AMPLE_ROOM, demandRoom, type Room } from '../../lib/store/disk-room.ts';
@@ -64,6 +64,7 @@ export class ImageStore {
   /** Images whose layers are not all there: not shown, but their other layers stay until `sweep`. */
   readonly #incomplete: Map<string, StoredImage>;
   readonly #pulls: Pulls;
+  readonly #life = new AbortController();
   /** One change of the records at a time: each is a short transaction. */
   readonly #changes = new Slots(1, { what: 'changing which images there are' });
 
@@ -113,6 +114,7 @@ export class ImageStore {
 
   /** Aborts pulls that are under way. */
   close(): void {
+    this.#life.abort(canceled('the image store is closing'));
     this.#pulls.close();
   }
 
@@ -290,7 +292,8 @@ export class ImageStore {
     });
     if (outcome.kind === 'removed') {
       this.#journal(outcome.names[0] ?? outcome.id, 'image.removed', `removed ${outcome.id}`, 'ok');
-      await this.#sweepLayers(op);
+      // The image is gone, and whoever asks again is told so: its layers go whether or not this caller stays.
+      await raceSignal(this.#sweepLayers({ ...op, signal: this.#life.signal }), op.signal);
       await this.#faults.reach('remove-image/swept');
     }
     return outcome;

@@ -11,6 +11,7 @@ import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { stageOf } from '../names/stage-of.ts';
+import { surelyTold } from '../names/surely-told.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import type { SandboxPaths } from '../store/paths.ts';
@@ -61,7 +62,7 @@ export async function runPodSandbox(
     describe: (given) => stageOf(rt.clock, rt.sandboxes.get(given)),
   });
   const podSandboxId = await raceSignal(made, op.signal);
-  rt.answered.add(podSandboxId);
+  if (surelyTold(op, rt.clock)) rt.answered.add(podSandboxId);
   return { podSandboxId };
 }
 

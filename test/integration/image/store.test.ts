@@ -116,6 +116,29 @@ describe('remove', () => {
     assert.equal(fixture.images.fsInfo().usedBytes, 0);
   });
 
+  it('takes its layers away also when the caller leaves meanwhile', async () => {
+    await using fixture = await Fixture.open();
+    await using registry = await TestRegistry.start();
+    const image = imageOf([await layerOf('one'), await layerOf('two')]);
+    await pulled(fixture, registry, { 'app:1': image });
+    const { images, layers, op } = fixture;
+    const held = Promise.withResolvers<undefined>();
+    const reached = Promise.withResolvers<undefined>();
+    layers.gate = () => {
+      reached.resolve(undefined);
+      return held.promise;
+    };
+    const caller = new AbortController();
+    const removal = images.removeWhole({ ...op, signal: caller.signal }, image.id);
+    await reached.promise;
+    caller.abort(new Error('left'));
+    await assert.rejects(removal, /left/);
+    assert.deepEqual(await images.removeWhole(op, image.id), { kind: 'absent' });
+    held.resolve(undefined);
+    while (layers.layers.size > 0) await new Promise((resolve) => setImmediate(resolve));
+    assert.deepEqual(images.unusedLayers(), []);
+  });
+
   it('waits for no pull, and takes no layer from one', async () => {
     await using fixture = await Fixture.open();
     await using registry = await TestRegistry.start();
