@@ -1,6 +1,8 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
+import { Slots } from '../../lib/slots.ts';
 import { deepestFirst, readCgroupFile, words } from '../../linux/cgroup-files.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { CgroupOomKills } from '../../linux/cgroup-oom-kills.ts';
@@ -14,15 +16,27 @@ import { detailV1, v1DetailFiles } from './detail-v1.ts';
 import { detailV2, v2DetailFiles } from './detail-v2.ts';
 import type { CgroupText, WantedFiles } from './wanted-files.ts';
 
+const AT_ONCE = 4;
+
+export interface CgroupReaderDeps {
+  readonly clock: Clock;
+  /** Ends with the daemon. */
+  readonly background: Op;
+  readonly host: CgroupHost;
+}
+
 /** Reads what cgroups have used. Kernel memory, never a disk: no file here can hang on a container's state. */
 export class CgroupReader {
   readonly #clock: Clock;
+  readonly #background: Op;
+  readonly #turns = new Slots(AT_ONCE, { what: 'having its cgroup read' });
   readonly #places: CgroupPlaces;
   readonly #oomKills: CgroupOomKills;
   #askedPageSizes: Promise<readonly string[]> | undefined;
 
-  constructor({ clock, host }: { readonly clock: Clock; readonly host: CgroupHost }) {
+  constructor({ clock, background, host }: CgroupReaderDeps) {
     this.#clock = clock;
+    this.#background = background;
     this.#places = new CgroupPlaces(host);
     this.#oomKills = new CgroupOomKills(this.#places);
   }
@@ -72,7 +86,12 @@ export class CgroupReader {
     return this.#askedPageSizes;
   }
 
-  async #read(path: string, wanted: WantedFiles): Promise<CgroupText> {
+  /** A few cgroups at a time: the pool of threads that reads has the daemon's other work, too. */
+  #read(path: string, wanted: WantedFiles): Promise<CgroupText> {
+    return this.#turns.run(this.#background, () => this.#readNow(path, wanted));
+  }
+
+  async #readNow(path: string, wanted: WantedFiles): Promise<CgroupText> {
     const texts = new Map<string, string>();
     const reading = Object.entries(wanted).flatMap(([controller, files]) => {
       const directory = this.#directory(path, controller);

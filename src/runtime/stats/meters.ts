@@ -36,7 +36,7 @@ export class Meters {
   constructor({ clock, background, host, running, folder, walkLayer, readInside }: MetersDeps) {
     this.#networks = new NetworkReader({ readInside });
     this.layers = new LayerUsage({ clock, background, walk: walkLayer });
-    this.#cgroups = new CgroupReader({ clock, host });
+    this.#cgroups = new CgroupReader({ clock, background, host });
     this.#containers = new ContainerMeter({ clock, cgroups: this.#cgroups, disk: new DiskLook(clock, folder) });
     this.#windows = new CpuWindows(clock);
     this.#collector = new CpuCollector({

@@ -3,6 +3,7 @@ import { availableParallelism, loadavg } from 'node:os';
 import { test } from 'node:test';
 import { ListContainerStatsRequest, type ContainerStats, type ContainerStatsFilter } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
+import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { container, op, pod, RuntimeFixture } from '../runtime/runtime-fixture.ts';
 
@@ -114,6 +115,21 @@ test('usage of real containers', { skip }, async (t) => {
     );
     const { memory } = await statsOf(fixture, limited);
     assert.equal((memory?.availableBytes?.value ?? 0n) + (memory?.workingSetBytes?.value ?? 0n), limit);
+  });
+
+  await t.test('one that is frozen is told of like the others, and holds none of them up', async () => {
+    const cgroups = new Cgroups({ clock: systemClock, host: await detectCgroups() });
+    const frozen = `${fixture.root.cgroupParent}/pod${sandboxId}/${busy}`;
+    await cgroups.freeze(frozen);
+    try {
+      const beginMs = performance.now();
+      const stats = await listed(fixture);
+      assert.ok(performance.now() - beginMs < 1_500);
+      const running = stats.filter(({ cpu }) => cpu !== undefined).map(({ attributes }) => attributes?.metadata?.name);
+      assert.deepEqual(running.sort(), ['busy', 'holder', 'idle', 'limited', 'writer']);
+    } finally {
+      await cgroups.thaw(frozen);
+    }
   });
 
   await t.test('an unknown one is not found', async () => {
