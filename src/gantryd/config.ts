@@ -5,6 +5,7 @@ import { isAbsolute, join } from 'node:path';
 import { parse } from 'yaml';
 import { dnsSubdomain } from '../kube/validate/names.ts';
 import { errnoOf, invalidArgument, messageOf } from '../lib/errors.ts';
+import { parseHandlers } from '../runtime/oci/handler-settings.ts';
 import { LOG_LEVELS, type LogLevel } from '../lib/log.ts';
 import { parseReference } from '../runtime/image/reference.ts';
 
@@ -23,6 +24,7 @@ export interface GantryConfig {
   readonly cdiSpecDir: readonly string[];
   readonly pinnedImages: readonly string[];
   readonly ociRuntime: string;
+  readonly runtimes: readonly string[];
   readonly cgroupParent: string;
   readonly instance: string;
   readonly nodeName: string;
@@ -78,6 +80,11 @@ export const SETTINGS: readonly Setting[] = [
     key: 'ociRuntime',
     placeholder: 'auto|crun|runc|PATH',
     help: 'low-level runtime; auto tries crun, then runc, with a real container (default auto)',
+  },
+  {
+    key: 'runtimes',
+    placeholder: 'NAME[=PATH][,…]',
+    help: 'handlers that a pod may ask for beside the default one: crun,runc,kata=/usr/bin/kata (default none)',
   },
   {
     key: 'cgroupParent',
@@ -208,6 +215,10 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     .split(',')
     .filter((name) => name !== '');
   for (const name of pinnedImages) requireReference('--pinned-images', name);
+  const runtimes = text('runtimes', '')
+    .split(',')
+    .filter((handler) => handler !== '');
+  parseHandlers(runtimes);
   const nodeName = text('nodeName', asNodeName(hostName));
   const wrongName = dnsSubdomain(nodeName);
   if (wrongName !== undefined) throw invalidArgument(`--node-name: "${nodeName}": ${wrongName}`);
@@ -231,6 +242,7 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     cdiSpecDir: folders('cdiSpecDir', '/etc/cdi,/var/run/cdi'),
     pinnedImages,
     ociRuntime: text('ociRuntime', 'auto'),
+    runtimes,
     cgroupParent,
     instance,
     nodeName,

@@ -106,6 +106,7 @@ async function openRuntime(
     instance: config.instance,
     cgroupParent: config.cgroupParent,
     ociRuntime: config.ociRuntime,
+    runtimes: config.runtimes,
     cniConfDir: config.cniConfDir,
     cniBinDirs: config.cniBinDir,
     registryConfigDir: config.registryConfigDir,

@@ -28,6 +28,7 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from './parts.ts';
+import type { Handlers } from './oci/runtime-handlers.ts';
 import type { InfraTasks } from './sandbox/infra-task.ts';
 import type { ContainerStore } from './store/container-record.ts';
 import type { RuntimePaths } from './store/paths.ts';
@@ -52,6 +53,9 @@ export interface RuntimeContext {
 
   /** What this host cannot do that a pod may ask for, in one line each. */
   readonly notices: readonly string[];
+
+  /** The OCI runtimes that new sandboxes can be made with. */
+  readonly handlers: Handlers;
 
   readonly sandboxes: SandboxStore;
   readonly containers: ContainerStore;

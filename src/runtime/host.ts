@@ -6,7 +6,9 @@ import { findProgram } from '../lib/find-program.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
-import { probeOciRuntime, type ProbedRuntime } from './oci/probe.ts';
+import { parseHandlers } from './oci/handler-settings.ts';
+import { probeCandidate, type ProbeDeps } from './oci/probe.ts';
+import { RuntimeHandlers } from './oci/runtime-handlers.ts';
 import { SeccompProfiles } from './oci/seccomp.ts';
 import type { RuntimeSettings } from './settings.ts';
 import { RuntimePaths } from './store/paths.ts';
@@ -16,7 +18,7 @@ export interface Host {
   readonly cgroups: Cgroups;
   /** The monitors' own leaf: they must not be in the login session's scope, nor in the daemon's. */
   readonly monitorCgroup: string;
-  readonly probed: ProbedRuntime;
+  readonly handlers: RuntimeHandlers;
   readonly conmon: string;
   readonly cp: string;
   readonly catatonit?: string;
@@ -29,9 +31,10 @@ export const MONITOR_CGROUP = 'monitors';
 
 /**
  * Finds the host's parts and tries the OCI runtime by running a container. Throws FailedPrecondition, in one line that says what to
- * do, when one of them is missing.
+ * do, when one of them is missing; but a Gantry that has had pods (`hadRecords`) starts without an OCI runtime that works: what there is can be
+ * looked at and ended, and it tries again by itself.
  */
-export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock): Promise<Host> {
+export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, hadRecords: boolean): Promise<Host> {
   const cgroupHost = await detectCgroups();
   if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
   const conmon = await findProgram('conmon');
@@ -43,17 +46,31 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock):
   const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
   await cgroups.ensureParent(settings.cgroupParent);
   await cgroups.create(monitorCgroup);
-  const probed = await probeOciRuntime(op, settings.ociRuntime, {
+  const probeDeps: ProbeDeps = {
     clock,
     cgroupHost,
     cgroupParent: settings.cgroupParent,
     paths: new RuntimePaths(settings.root, settings.state),
     removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
+  };
+  const handlers = new RuntimeHandlers({
+    choice: settings.ociRuntime,
+    configured: parseHandlers(settings.runtimes ?? []),
+    probe: (probeOp, candidate) => probeCandidate(probeOp, candidate, probeDeps),
   });
+  await handlers.probe(op);
+  if (handlers.unready !== undefined) {
+    if (!hadRecords) throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
+    op.log.error(
+      { reason: handlers.unready },
+      'no new pod can be made; what there is can be looked at, stopped and removed',
+    );
+    void handlers.keepTrying(op, clock);
+  }
   return {
     cgroups,
     monitorCgroup,
-    probed,
+    handlers,
     conmon,
     cp,
     ...(catatonit === undefined ? {} : { catatonit }),

@@ -80,9 +80,9 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
   const closing = new AbortController();
 
   const ground = await layGroundwork(settings, deps, closing.signal);
-  const host = await openHost(ground.background, settings, deps.clock);
-  const kernel = openKernelCalls(ground);
   const hadRecords = await isThere(ground.paths.database);
+  const host = await openHost(ground.background, settings, deps.clock, hadRecords);
+  const kernel = openKernelCalls(ground);
   const storage = await openStorage(ground, deps, kernel);
   const made = makeParts(ground, host, kernel, storage);
   const { networks } = made;
@@ -191,15 +191,14 @@ function serve({
   recovered,
 }: ToServe): Omit<Runtime, 'close'> {
   const { images, layers, snapshots } = storage;
-  const { runtime: chosen } = host.probed;
   const diskUse = openDiskUse(ground, storage, meters);
   const runtime = { ...createRuntimeService(rt), ...streaming.calls, ...createStatsCalls({ rt, meters }) };
-  const ociRuntime = `${chosen.name} (${chosen.path})`;
+  const chosen = host.handlers.default?.runtime;
+  const ociRuntime = chosen === undefined ? 'none that works' : `${chosen.name} (${chosen.path})`;
   const examiner = runtimeExaminer({
     rt,
     iptables: new Iptables(),
     storage: storedParts(images, layers, snapshots),
-    ociRuntime: chosen,
     repairNetwork: (op) => networks.repair(op),
   });
   return {

@@ -21,9 +21,11 @@ import {
   treeRemover,
 } from './linux-parts.ts';
 import { PodNetwork } from './network/pod-network.ts';
-import { OciRuntime } from './oci/oci-runtime.ts';
+import type { OciRuntimeLocation } from './oci/oci-runtime.ts';
+import type { RuntimeHandlers } from './oci/runtime-handlers.ts';
 import type { Storage } from './open-storage.ts';
 import { InfraTaskBuilder } from './sandbox/infra-task.ts';
+import type { RuntimePaths } from './store/paths.ts';
 import { exitFolder } from './task/exit-folder.ts';
 import { LogLooks } from './task/log-looks.ts';
 import { linuxProcessTable } from './task/process-table.ts';
@@ -45,6 +47,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
   const parts: RuntimeParts = {
     ...ground,
     notices: noticesOf(host),
+    handlers: host.handlers,
     sandboxes,
     containers,
     ledger,
@@ -69,7 +72,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
 
 function makeTasks(
   { paths, clock, log, faults, journal }: Groundwork,
-  { cgroups, probed, conmon, monitorCgroup, cp }: Host,
+  { cgroups, conmon, monitorCgroup, cp }: Host,
   { hangSafe, remover, packets }: KernelCalls,
   { sandboxes, containers }: Storage,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
@@ -80,7 +83,6 @@ function makeTasks(
     faults,
     processes,
     cgroups: linuxTaskCgroups(cgroups),
-    runtime: new OciRuntime(probed.runtime),
     conmon,
     monitorCgroup,
     cp,
@@ -123,15 +125,15 @@ function makeNetworks({ settings, paths, clock, log, faults, journal }: Groundwo
 
 function makeSpecs(
   { paths, settings }: Groundwork,
-  { facts, probed, seccomp }: Host,
+  { facts, handlers, seccomp }: Host,
   { hangSafe }: KernelCalls,
-  { containers }: Storage,
+  { sandboxes, containers }: Storage,
 ): SpecBuilder {
   return new SpecBuilder({
     paths,
     host: facts,
-    runtime: probed.runtime,
-    features: probed.features,
+    runtimeOf: (sandboxId) => sandboxes.get(sandboxId)?.meta.facts.runtime ?? fallbackRuntime(paths, handlers),
+    featuresOf: (runtime) => handlers.featuresOf(runtime),
     cdi: new CdiDevices(settings.cdiSpecDirs),
     seccomp,
     hostFiles: new HostFiles(hangSafe),
@@ -142,14 +144,25 @@ function makeSpecs(
   });
 }
 
-function makeInfra({ paths }: Groundwork, { facts, probed, seccomp, catatonit }: Host): InfraTaskBuilder {
+function makeInfra({ paths }: Groundwork, { facts, handlers, seccomp, catatonit }: Host): InfraTaskBuilder {
   const own = catatonit === undefined ? {} : { catatonit };
-  return new InfraTaskBuilder({ paths, host: facts, runtime: probed.runtime, seccomp, ...own });
+  return new InfraTaskBuilder({
+    paths,
+    host: facts,
+    fallback: () => fallbackRuntime(paths, handlers),
+    seccomp,
+    ...own,
+  });
 }
 
-function noticesOf({ probed, seccomp, catatonit }: Host): string[] {
+/** For sandboxes of a time before each had its own in its record. */
+function fallbackRuntime(paths: RuntimePaths, { fallback }: RuntimeHandlers): OciRuntimeLocation {
+  return { ...fallback, root: paths.ociState(fallback.name) };
+}
+
+function noticesOf({ handlers, seccomp, catatonit }: Host): string[] {
   return [
-    ...probed.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
+    ...handlers.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
     ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
     ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
   ];

@@ -1,7 +1,15 @@
-import type { RuntimeConfigResponse, StatusRequest, StatusResponse, VersionResponse } from '../cri/gen/api.ts';
+import type {
+  RuntimeConfigResponse,
+  RuntimeHandler,
+  StatusRequest,
+  StatusResponse,
+  VersionResponse,
+} from '../cri/gen/api.ts';
 import { CgroupDriver } from '../cri/gen/api.ts';
 import type { Op } from '../lib/abort.ts';
 import type { RuntimeContext } from './context.ts';
+import type { WorkingRuntime } from './oci/probe.ts';
+import type { Handlers } from './oci/runtime-handlers.ts';
 
 /** kubelet refuses any other value here: it is the version of its own question. */
 const KUBELET_API_VERSION = '0.1.0';
@@ -19,12 +27,17 @@ export function version(rt: RuntimeContext): VersionResponse {
 /** The network is asked each time: a configuration may have come or gone. */
 export async function status(_op: Op, rt: RuntimeContext, { verbose }: StatusRequest): Promise<StatusResponse> {
   const network = await rt.networks.status();
-  const { notices } = rt;
+  const { unready } = rt.handlers;
   const { shortage } = rt.room;
   return {
     status: {
       conditions: [
-        { type: 'RuntimeReady', status: true, reason: '', message: '' },
+        {
+          type: 'RuntimeReady',
+          status: unready === undefined,
+          reason: unready === undefined ? '' : 'OciRuntimeNotReady',
+          message: unready ?? '',
+        },
         { type: 'NetworkReady', status: network.ready, reason: network.reason, message: network.message },
         // Not one of CRI's two: a runtime whose disk is full is ready for all but new pods.
         {
@@ -35,13 +48,37 @@ export async function status(_op: Op, rt: RuntimeContext, { verbose }: StatusReq
         },
       ],
     },
-    info: verbose ? { config: JSON.stringify(rt.settings), notices: JSON.stringify(notices) } : {},
-    runtimeHandlers: ['', ...rt.specs.runtimeHandlers].map((name) => ({
-      name,
-      features: { recursiveReadOnlyMounts: rt.specs.features.recursiveReadOnlyMounts, userNamespaces: false },
-    })),
+    info: verbose ? verboseInfo(rt) : {},
+    runtimeHandlers: shownHandlers(rt.handlers),
     features: { supplementalGroupsPolicy: true, userNamespacesHostNetwork: false },
   };
+}
+
+/** The empty name is the default handler's, beside its own. */
+function shownHandlers({ default: chosen, working }: Handlers): RuntimeHandler[] {
+  const shown = (name: string, { features }: WorkingRuntime): RuntimeHandler => ({
+    name,
+    features: { recursiveReadOnlyMounts: features.recursiveReadOnlyMounts, userNamespaces: false },
+  });
+  return [
+    ...(chosen === undefined ? [] : [shown('', chosen)]),
+    ...working.map((handler) => shown(handler.runtime.name, handler)),
+  ];
+}
+
+/** Each value is JSON, as crictl's `info` wants it. */
+function verboseInfo({ settings, notices, handlers, bootId }: RuntimeContext): Record<string, string> {
+  const info = {
+    config: settings,
+    versions: { gantry: settings.version, node: process.version, bootId },
+    handlers: {
+      default: handlers.default?.runtime.name,
+      working: handlers.working.map(({ runtime, version, features }) => ({ ...runtime, version, features })),
+      refused: handlers.refused,
+    },
+    notices,
+  };
+  return Object.fromEntries(Object.entries(info).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
 export function runtimeConfig(): RuntimeConfigResponse {

@@ -11,6 +11,8 @@ export interface RuntimeSettings {
   readonly cgroupParent: string;
   /** `auto`, `crun`, `runc` or a path. */
   readonly ociRuntime: string;
+  /** Further handlers: `NAME`, or `NAME=/PATH`. */
+  readonly runtimes?: readonly string[];
   readonly cniConfDir: string;
   readonly cniBinDirs: readonly string[];
   readonly registryConfigDir: string;

@@ -4,6 +4,8 @@ import type { Specs } from '../../src/runtime/container/spec-builder.ts';
 import type { RuntimeParts } from '../../src/runtime/assemble-runtime.ts';
 import type { FoundImage } from '../../src/runtime/parts.ts';
 import type { RuntimePaths } from '../../src/runtime/store/paths.ts';
+import { NO_FEATURES } from '../../src/runtime/oci/runtime-features.ts';
+import type { Handlers } from '../../src/runtime/oci/runtime-handlers.ts';
 import type { OciSpec } from '../../src/runtime/oci/spec.ts';
 import type { InfraTasks } from '../../src/runtime/sandbox/infra-task.ts';
 import type { Life, Schedule } from './schedule.ts';
@@ -32,6 +34,7 @@ type OutsideParts = Pick<
   | 'processes'
   | 'exitSources'
   | 'specs'
+  | 'handlers'
   | 'infra'
 >;
 
@@ -51,6 +54,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
     images: { find: () => IMAGE },
     specs: simulatedSpecs(deps),
     infra: simulatedInfra(),
+    handlers: simulatedHandlers(),
     snapshots: {
       prepare: (op, id) => ask('snapshot', id, op.signal, () => void world.snapshots.add(id)),
       mount: (op, id, target) =>
@@ -145,8 +149,6 @@ function tracesOf(id: string, bundleDir: string, cgroupPath: string) {
 
 function simulatedSpecs({ paths }: PartsDeps): Specs {
   return {
-    runtimeHandlers: ['crun'],
-    features: { recursiveReadOnlyMounts: true },
     check: () => Promise.resolve([]),
     limits: () => ({}),
     task: (_op, { meta: { id, facts } }) =>
@@ -158,12 +160,25 @@ function simulatedSpecs({ paths }: PartsDeps): Specs {
           stdin: false,
           stdinOnce: false,
           cgroupPath: facts.cgroupPath,
+          runtime: SIM_RUNTIME,
           // Nobody reads it here.
           oci: {} as OciSpec,
         },
         user: { uid: 0, gid: 0, additionalGids: [] },
       }),
     taskTraces: ({ id, facts }) => tracesOf(id, paths.container(id).bundle, facts.cgroupPath),
+  };
+}
+
+function simulatedHandlers(): Handlers {
+  const only = { runtime: SIM_RUNTIME, version: 'simulated', features: NO_FEATURES };
+  return {
+    unready: undefined,
+    default: only,
+    working: [only],
+    refused: [],
+    choose: () => only,
+    featuresOf: () => NO_FEATURES,
   };
 }
 

@@ -58,7 +58,7 @@ export class WrappedOciRuntime {
 }
 
 /** The one that the environment names, else the first that works here: crun refuses a hybrid layout of cgroups. */
-async function realOciRuntime(): Promise<string> {
+export async function realOciRuntime(): Promise<string> {
   const named = process.env['GANTRY_TEST_OCI_RUNTIME'];
   if (named !== undefined) return named;
   const runc = ['/usr/sbin/runc', '/usr/bin/runc'];

@@ -30,8 +30,9 @@ import { checkUser, userRequestOf } from './user-request.ts';
 export interface SpecBuilderDeps {
   readonly paths: RuntimePaths;
   readonly host: HostFacts;
-  readonly runtime: OciRuntimeLocation;
-  readonly features: OciFeatures;
+  /** The OCI runtime that a sandbox was made with. */
+  runtimeOf(sandboxId: string): OciRuntimeLocation;
+  featuresOf(runtime: OciRuntimeLocation): OciFeatures;
   readonly seccomp: SeccompProfiles;
   readonly cdi: Pick<CdiDevices, 'editsFor'>;
   /** For what a configuration names on the host: it may be on a share that is dead. */
@@ -54,15 +55,6 @@ export class SpecBuilder {
     this.#deps = deps;
   }
 
-  /** Names that RunPodSandbox may give as `runtime_handler`. */
-  get runtimeHandlers(): readonly string[] {
-    return [this.#deps.runtime.name];
-  }
-
-  get features(): OciFeatures {
-    return this.#deps.features;
-  }
-
   /**
    * Finds what is wrong with a configuration without touching anything. Returns what is asked for and will not be given, in words. Throws
    * InvalidArgument, NotFound, NotImplemented, FailedPrecondition.
@@ -75,7 +67,7 @@ export class SpecBuilder {
     buildContainerSpec(
       specInputOf(meta, sandbox, {
         host: this.#deps.host,
-        features: this.#deps.features,
+        features: this.#featuresFor(sandbox.id),
         rootfs: '/',
         sandboxPaths: this.#deps.paths.sandbox(sandbox.id),
         user: NOBODY_YET,
@@ -110,7 +102,7 @@ export class SpecBuilder {
     const user = resolveUser(files, userRequestOf(meta));
     const world: SpecFacts = {
       host,
-      features: this.#deps.features,
+      features: this.#featuresFor(sandbox.meta.id),
       rootfs,
       sandboxPaths: this.#deps.paths.sandbox(sandbox.meta.id),
       user,
@@ -136,19 +128,27 @@ export class SpecBuilder {
       stdin: config.stdin,
       stdinOnce: config.stdinOnce,
       cgroupPath: meta.facts.cgroupPath,
+      runtime: this.#deps.runtimeOf(sandbox.meta.id),
       oci,
     };
     return { request, user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids } };
   }
 
   /** What will be left of the task's creation if it is cut off: enough to delete it. */
-  taskTraces(meta: { readonly id: string; readonly facts: Pick<ContainerMeta['facts'], 'cgroupPath'> }): TaskRemains {
+  taskTraces(meta: {
+    readonly id: string;
+    readonly facts: Pick<ContainerMeta['facts'], 'cgroupPath' | 'sandboxId'>;
+  }): TaskRemains {
     return {
       id: meta.id,
       bundleDir: this.#deps.paths.container(meta.id).bundle,
       cgroupPath: meta.facts.cgroupPath,
-      runtime: this.#deps.runtime,
+      runtime: this.#deps.runtimeOf(meta.facts.sandboxId),
     };
+  }
+
+  #featuresFor(sandboxId: string): OciFeatures {
+    return this.#deps.featuresOf(this.#deps.runtimeOf(sandboxId));
   }
 
   async #seccomp(choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined> {

@@ -7,7 +7,6 @@ import { bridgePorts, deleteBridge } from '../../linux/network-interfaces.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { Iptables } from '../network/iptables.ts';
 import { giveBack } from '../network/reservations.ts';
-import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import { laneOfOrphan, type Orphan } from '../recovery/orphan.ts';
 import { releaseOrphan } from '../recovery/orphans.ts';
 import { markNotReady } from '../recovery/recover-sandbox.ts';
@@ -22,7 +21,6 @@ export interface CarryOutDeps {
   readonly iptables: Iptables;
   readonly storage: StorageParts;
   /** The one that new containers are made with. */
-  readonly ociRuntime: OciRuntimeLocation;
   repairNetwork(op: Op): Promise<void>;
 }
 
@@ -148,11 +146,12 @@ const ORPHANS: ReadonlyMap<Kind, Exclude<Orphan['kind'], 'ledger'>> = new Map([
 ]);
 
 /** All that may be left of a container that nobody remembers: monitor, OCI runtime at work, the runtime's state, processes. */
-async function endTask(op: Op, { rt, ociRuntime }: CarryOutDeps, found: Found): Promise<void> {
+async function endTask(op: Op, { rt }: CarryOutDeps, found: Found): Promise<void> {
   const [id = basename(found.key)] = found.ids ?? [];
   const { paths } = rt;
-  const name = paths.ociRuntimeOf(dirname(found.key)) ?? ociRuntime.name;
-  const runtime = name === ociRuntime.name ? ociRuntime : { name, path: name, root: paths.ociState(name) };
+  const name = paths.ociRuntimeOf(dirname(found.key)) ?? rt.handlers.default?.runtime.name ?? 'runc';
+  const known = rt.handlers.working.find(({ runtime }) => runtime.name === name)?.runtime;
+  const runtime = known ?? { name, path: name, root: paths.ociState(name) };
   const bundleDir = found.kind === 'monitor' ? found.key : paths.container(id).bundle;
   // Its cgroup is a finding of its own; here none is named, so none is touched.
   const cgroupPath = join(rt.settings.cgroupParent, `gone-${id}`);

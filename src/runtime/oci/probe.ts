@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
-import { basename, isAbsolute } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { detached, withDeadline, type Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
-import { failedPrecondition, messageOf } from '../../lib/errors.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { execFile } from '../../linux/exec.ts';
 import { findProgram } from '../../lib/find-program.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
@@ -24,6 +24,14 @@ export interface ProbeDeps {
   readonly searchPath?: readonly string[];
 }
 
+/** A program that may do for an OCI runtime. */
+export interface Candidate {
+  /** What it is called: its handler's name, and its state folder's. */
+  readonly name: string;
+  /** Absolute, or a name that is looked for. */
+  readonly program: string;
+}
+
 export interface RefusedRuntime {
   readonly name: string;
   readonly path?: string;
@@ -31,46 +39,31 @@ export interface RefusedRuntime {
   readonly reason: string;
 }
 
-export interface ProbedRuntime {
+/** One that has run a container here. */
+export interface WorkingRuntime {
   readonly runtime: OciRuntimeLocation;
   /** First line of `--version`. */
   readonly version: string;
   readonly features: OciFeatures;
-  /** Preferred ones that do not work here. */
-  readonly refused: readonly RefusedRuntime[];
 }
-
-/** crun is about twice as fast, but its older releases refuse a hybrid cgroup layout (PARTS.md 2). */
-const PREFERENCE = ['crun', 'runc'];
 
 /** One container, on a machine that has just started and is slow. */
 const PROBE_MS = 60_000;
 /** An OCI runtime whose `delete` hangs must not keep the daemon from its start. */
 const CLEAN_UP_MS = 10_000;
 
-/**
- * Finds the OCI runtime to use by running one container with each candidate: versions and layouts are too many to be
- * judged by reading. `choice` is `auto`, a name or an absolute path.
- * Throws FailedPrecondition with every candidate's reason when none works.
- */
-export async function probeOciRuntime(op: Op, choice: string, deps: ProbeDeps): Promise<ProbedRuntime> {
-  const refused: RefusedRuntime[] = [];
-  for (const candidate of choice === 'auto' ? PREFERENCE : [choice]) {
-    const name = basename(candidate);
-    const path = isAbsolute(candidate) ? candidate : await findProgram(candidate, deps.searchPath);
-    if (path === undefined) {
-      refused.push({ name, reason: 'not installed' });
-      continue;
-    }
-    const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
-    const reason = await tryRuntime(op, runtime, deps);
-    if (reason === undefined) {
-      return { runtime, version: await versionOf(op, runtime), features: await readFeatures(op, runtime), refused };
-    }
-    refused.push({ name, path, reason });
-  }
-  const reasons = refused.map(({ name, path, reason }) => `${path ?? name}: ${reason}`).join('; ');
-  throw failedPrecondition(`no usable OCI runtime: ${reasons}`, { details: { refused } });
+/** Runs one container with it: versions and layouts are too many to be judged by reading. Throws only when the op ends. */
+export async function probeCandidate(
+  op: Op,
+  { name, program }: Candidate,
+  deps: ProbeDeps,
+): Promise<WorkingRuntime | RefusedRuntime> {
+  const path = isAbsolute(program) ? program : await findProgram(program, deps.searchPath);
+  if (path === undefined) return { name, reason: 'not installed' };
+  const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
+  const reason = await tryRuntime(op, runtime, deps);
+  if (reason !== undefined) return { name, path, reason };
+  return { runtime, version: await versionOf(op, runtime), features: await readFeatures(op, runtime) };
 }
 
 /** Why it cannot be used; undefined: it can. */

@@ -10,12 +10,14 @@ export interface OciFeatures {
   readonly recursiveReadOnlyMounts: boolean;
 }
 
+export const NO_FEATURES: OciFeatures = { recursiveReadOnlyMounts: false };
+
 /** mount_setattr(2) came with it. */
 const RECURSIVE_ATTRIBUTES_SINCE = '5.12';
 
 /** The runtime's own word (`features` of the OCI specification). One that does not know the question is not asked for anything new. */
-export async function readFeatures(op: Op, { path }: OciRuntimeLocation): Promise<OciFeatures> {
-  const { code, stdout } = await execFile(op, path, ['features']);
+export async function readFeatures(op: Op, { path, root }: OciRuntimeLocation): Promise<OciFeatures> {
+  const { code, stdout } = await execFile(op, path, ['--root', root, 'features']);
   return featuresOf(code === 0 ? stdout : '', os.release());
 }
 

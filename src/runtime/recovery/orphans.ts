@@ -146,7 +146,7 @@ async function tasksIn(rt: RuntimeContext, path: string): Promise<[id: string, p
  * just when nobody looks any more, and what the OCI runtime keeps of it.
  */
 async function deleteLostTask(op: Op, rt: RuntimeContext, id: string, cgroupPath: string): Promise<void> {
-  const traces = rt.specs.taskTraces({ id, facts: { cgroupPath } });
+  const traces = rt.specs.taskTraces({ id, facts: { cgroupPath, sandboxId: '' } });
   // A sandbox's own process has its group in that of the pod, by the same id.
   const isInfra = basename(dirname(cgroupPath)) === `pod${id}`;
   await rt.tasks.delete(op, isInfra ? { ...traces, bundleDir: rt.paths.sandbox(id).infraBundle } : traces, {

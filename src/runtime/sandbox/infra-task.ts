@@ -13,7 +13,8 @@ import type { CreateTaskRequest } from '../task/task.ts';
 export interface InfraTaskDeps {
   readonly paths: Pick<RuntimePaths, 'infraRootfs'>;
   readonly host: HostFacts;
-  readonly runtime: OciRuntimeLocation;
+  /** For a sandbox of a time before each had its own in its record. */
+  fallback(): OciRuntimeLocation;
   readonly seccomp: Pick<SeccompProfiles, 'forCapabilities'>;
   /** Path of catatonit; absent: no pod can share its PID namespace. */
   readonly catatonit?: string;
@@ -36,7 +37,7 @@ export class InfraTaskBuilder {
       id: meta.id,
       bundleDir: paths.infraBundle,
       cgroupPath: join(meta.facts.cgroupPath, meta.id),
-      runtime: this.#deps.runtime,
+      runtime: meta.facts.runtime ?? this.#deps.fallback(),
     };
   }
 
@@ -46,7 +47,7 @@ export class InfraTaskBuilder {
     if (catatonit === undefined) {
       throw failedPrecondition('a pod that shares its PID namespace needs catatonit: install that package');
     }
-    const { bundleDir, cgroupPath } = this.taskTraces(meta, paths);
+    const { bundleDir, cgroupPath, runtime } = this.taskTraces(meta, paths);
     const { netnsPath, namespaces } = meta.facts;
     const pinned = (mode: string, path: string): NamespaceChoice =>
       mode === 'pod' ? { kind: 'path', path } : { kind: mode === 'own' ? 'new' : 'host' };
@@ -63,6 +64,6 @@ export class InfraTaskBuilder {
       cgroupPath,
       seccomp: this.#deps.seccomp.forCapabilities([]),
     });
-    return { id: meta.id, bundleDir, terminal: false, stdin: false, stdinOnce: false, cgroupPath, oci };
+    return { id: meta.id, bundleDir, terminal: false, stdin: false, stdinOnce: false, cgroupPath, runtime, oci };
   }
 }

@@ -9,7 +9,7 @@ const host: SandboxHost = {
   netnsDir: '/run/netns',
   cgroupParent: '/gantry-abc123',
   hostname: 'node',
-  handlers: ['crun'],
+  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/oci-crun' },
 };
 const ID = 'a'.repeat(64);
 const config = (more: object = {}): PodSandboxConfig =>
@@ -27,6 +27,7 @@ test('nothing said: everything is the pod’s', () => {
   assert.deepEqual(facts, {
     name: 'p_ns_u_2',
     runtimeHandler: '',
+    runtime: host.runtime,
     namespaces: { network: 'pod', uts: 'pod', ipc: 'pod', pid: 'pod' },
     hostname: 'p',
     cgroupPath: `/gantry-abc123/pod${ID}`,
@@ -43,7 +44,6 @@ test('the host’s network brings the host’s name and no namespace to pin', ()
 
 test('what cannot be is refused', () => {
   assert.throws(() => planSandbox(ID, config({ metadata: undefined }), '', host), invalid);
-  assert.throws(() => planSandbox(ID, config(), 'kata', host), invalid);
   assert.throws(() => planSandbox(ID, withOptions({ network: NamespaceMode.CONTAINER }), '', host), invalid);
   assert.throws(() => planSandbox(ID, withOptions({ pid: NamespaceMode.TARGET }), '', host), invalid);
   assert.throws(() => planSandbox(ID, config({ linux: { cgroupParent: '/a/../../b' } }), '', host), invalid);

@@ -2,6 +2,7 @@ import { basename, join, normalize } from 'node:path';
 import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
 import { GantryError, invalidArgument } from '../../lib/errors.ts';
 import { podSysctl } from '../../linux/sysctl-name.ts';
+import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
 
 export interface SandboxHost {
@@ -9,8 +10,8 @@ export interface SandboxHost {
   readonly netnsDir: string;
   readonly cgroupParent: string;
   readonly hostname: string;
-  /** Names that a request may give as `runtime_handler`, beside the empty one. */
-  readonly handlers: readonly string[];
+  /** Of the handler that is asked for. */
+  readonly runtime: OciRuntimeLocation;
 }
 
 /** Decides what a sandbox will be. Pure. Throws InvalidArgument for what cannot be, NotImplemented for what is not there yet. */
@@ -21,14 +22,12 @@ export function planSandbox(
   host: SandboxHost,
 ): SandboxFacts {
   const metadata = metadataOf(config);
-  if (runtimeHandler !== '' && !host.handlers.includes(runtimeHandler)) {
-    throw invalidArgument(`no runtime handler "${runtimeHandler}" is configured`);
-  }
   const namespaces = namespacesOf(config);
   sortSysctls(config.linux?.sysctls ?? {}, namespaces);
   const facts: SandboxFacts = {
     name: [metadata.name, metadata.namespace, metadata.uid, String(metadata.attempt)].join('_'),
     runtimeHandler,
+    runtime: host.runtime,
     namespaces,
     hostname: namespaces.uts === 'host' || config.hostname === '' ? host.hostname : config.hostname,
     cgroupPath: cgroupPathOf(config.linux?.cgroupParent ?? '', id, host.cgroupParent),

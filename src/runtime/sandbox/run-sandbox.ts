@@ -32,7 +32,8 @@ const SHM_BYTES = 64 << 20;
 /**
  * Makes a pod's sandbox and returns when it is READY. The work goes on if the caller leaves, within its own limit: a repeated
  * call with the same configuration joins it, or gets what it made. If it fails everything is undone.
- * Throws InvalidArgument, AlreadyExists (the name is another sandbox's), Unavailable (no pod network), ResourceExhausted (full disk).
+ * Throws InvalidArgument, AlreadyExists (the name is another sandbox's), Unavailable (no pod network, no OCI runtime that works),
+ * FailedPrecondition (the handler does not work here), ResourceExhausted (full disk).
  */
 export async function runPodSandbox(
   op: Op,
@@ -44,7 +45,7 @@ export async function runPodSandbox(
   const facts = planSandbox(id, config, runtimeHandler, {
     ...rt.settings,
     hostname: hostname(),
-    handlers: rt.specs.runtimeHandlers,
+    runtime: rt.handlers.choose(runtimeHandler).runtime,
   });
   const meta: SandboxMeta = { id, config, facts };
   const fingerprint = fingerprintOf(config);

@@ -1,6 +1,7 @@
 import { PodSandboxConfig } from '../../cri/gen/api.ts';
 import { internal } from '../../lib/errors.ts';
 import type { JournalSubject } from '../../journal/journal.ts';
+import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SandboxStatus } from '../sandbox/state.ts';
 import type { RecordCodec, RecordStore, StoredRecord } from './record-store.ts';
 
@@ -16,7 +17,10 @@ export interface SandboxNamespaces {
 export interface SandboxFacts {
   /** Name, namespace, uid and attempt: unique among the sandboxes there are. */
   readonly name: string;
+  /** As it was asked for; empty: the default one of that time. */
   readonly runtimeHandler: string;
+  /** The OCI runtime which that was: all of the pod's containers are made with it, whatever is configured by then. Absent in older records. */
+  readonly runtime?: OciRuntimeLocation;
   readonly namespaces: SandboxNamespaces;
   readonly hostname: string;
   /** Below the cgroup mounts; every container of the pod has its own below it. */

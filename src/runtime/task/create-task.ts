@@ -40,8 +40,8 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
     monitor.release();
     await context.faults.reach('make-task/monitor-released');
     const spawned = monitor;
-    const message = await waitingFor(op, `${context.runtime.name} create`, () => spawned.nextMessage(op));
-    const pid = await createdPid(op, context, request, monitor, message);
+    const message = await waitingFor(op, `${request.runtime.name} create`, () => spawned.nextMessage(op));
+    const pid = await createdPid(op, request, monitor, message);
     await context.faults.reach('make-task/created');
     await raceSignal(monitor.exited, op.signal);
     await context.faults.reach('make-task/monitor-detached');
@@ -57,7 +57,7 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
       cgroupPath: request.cgroupPath,
       ...(request.logPath === undefined ? {} : { logPath: request.logPath }),
       terminal: request.terminal,
-      runtime: context.runtime.location,
+      runtime: request.runtime,
     };
   } catch (error) {
     throw await undo(op, context, request, error);
@@ -68,7 +68,7 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
 
 function createArguments(context: TaskContext, request: CreateTaskRequest): string[] {
   const files = bundleFiles(request.bundleDir);
-  const { runtime } = context;
+  const { runtime } = request;
   return [
     ...['--api-version', '1'],
     ...['--cid', request.id, '--cuuid', socketName(request.id), '--name', request.id],
@@ -124,7 +124,6 @@ async function mustNotHaveFailed(op: Op, { logPath }: CreateTaskRequest, monitor
 
 async function createdPid(
   op: Op,
-  context: TaskContext,
   request: CreateTaskRequest,
   monitor: ConmonProcess,
   message: SyncMessage | undefined,
@@ -132,10 +131,10 @@ async function createdPid(
   if (message !== undefined && message.data > 0) return message.data;
   const log = await textOf(bundleFiles(request.bundleDir).runtimeLog);
   for (const words of [message?.message, log]) {
-    if (words !== undefined && words.trim() !== '') throw classifyRuntimeError(context.runtime.name, 'create', words);
+    if (words !== undefined && words.trim() !== '') throw classifyRuntimeError(request.runtime.name, 'create', words);
   }
   await mustNotHaveFailed(op, request, monitor);
-  throw internal(`${context.runtime.name} create: the monitor ended without a word`);
+  throw internal(`${request.runtime.name} create: the monitor ended without a word`);
 }
 
 async function identityInFile(context: TaskContext, path: string, what: string): Promise<ProcessKey> {
@@ -169,7 +168,7 @@ async function undo(op: Op, context: TaskContext, request: CreateTaskRequest, er
           id: request.id,
           bundleDir: request.bundleDir,
           cgroupPath: request.cgroupPath,
-          runtime: context.runtime.location,
+          runtime: request.runtime,
         },
         { force: true },
       ),

@@ -1,7 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
-import type { OciRuntime } from '../oci/oci-runtime.ts';
 import type { RuntimePaths } from '../store/paths.ts';
 import type { ExitFolders } from './exit-file.ts';
 import { MonitorConnections, type Packets } from './monitor-connections.ts';
@@ -12,8 +11,6 @@ export interface TaskServiceDeps {
   readonly clock: Clock;
   readonly processes: ProcessTable;
   readonly cgroups: TaskCgroups;
-  /** For new tasks; an older task keeps the one that made it. */
-  readonly runtime: OciRuntime;
   /** Path of conmon. */
   readonly conmon: string;
   /** Path of `cp`, by which conmon keeps a copy of an exit file on the disk. */

@@ -33,6 +33,8 @@ export interface CreateTaskRequest {
   /** Close the container's stdin when the first attached client leaves. */
   readonly stdinOnce: boolean;
   readonly cgroupPath: string;
+  /** Which OCI runtime is to make it. */
+  readonly runtime: Task['runtime'];
   readonly oci: OciSpec;
 }
 

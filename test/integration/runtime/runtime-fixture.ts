@@ -39,6 +39,8 @@ export interface OpenOptions {
   readonly cniBinDirs?: readonly string[];
   /** By default what works here. */
   readonly ociRuntime?: string;
+  /** Further handlers. */
+  readonly runtimes?: readonly string[];
   readonly faults?: FaultPoints;
   /** While there is one, nothing can be written to a database. */
   readonly diskFailure?: () => Error | undefined;
@@ -82,6 +84,7 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
       instance: root.instance,
       cgroupParent: root.cgroupParent,
       ociRuntime,
+      runtimes: options.runtimes ?? [],
       cniConfDir: root.cniConfDir,
       cniBinDirs,
       registryConfigDir: root.registryConfigDir,

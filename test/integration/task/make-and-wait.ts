@@ -7,7 +7,6 @@ import { PacketSockets } from '../../../src/linux/packet-sockets.ts';
 import { PidfdWatcher } from '../../../src/linux/pidfd-watcher.ts';
 import { SafeRemove } from '../../../src/linux/safe-remove.ts';
 import { treeRemover } from '../../../src/runtime/linux-parts.ts';
-import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
 import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { linuxProcessTable } from '../../../src/runtime/task/process-table.ts';
 import { linuxTaskCgroups } from '../../../src/runtime/task/task-cgroups.ts';
@@ -16,16 +15,14 @@ import type { CreateTaskRequest } from '../../../src/runtime/task/task.ts';
 import { op } from './task-fixture.ts';
 
 const [, , inputFile = '', ...execArgv] = process.argv;
-const { request, runtime, dir } = JSON.parse(await readFile(inputFile, 'utf8')) as {
+const { request, dir } = JSON.parse(await readFile(inputFile, 'utf8')) as {
   request: CreateTaskRequest;
-  runtime: OciRuntimeLocation;
   dir: string;
 };
 const service = new TaskService({
   clock: systemClock,
   processes: linuxProcessTable(new PidfdWatcher()),
   cgroups: linuxTaskCgroups(new Cgroups({ clock: systemClock, host: await detectCgroups() })),
-  runtime: new OciRuntime(runtime),
   conmon: '/usr/bin/conmon',
   cp: '/bin/cp',
   exits: { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') },

@@ -37,7 +37,7 @@ async function makeElsewhere(
     spec: { resources, mounts: [{ containerPath: '/data', hostPath: `${fixture.dir}/logs` }] },
   });
   const input = join(fixture.dir, 'request.json');
-  await writeFile(input, JSON.stringify({ request, runtime: fixture.runtime.location, dir: fixture.dir }));
+  await writeFile(input, JSON.stringify({ request, dir: fixture.dir }));
   const maker = spawn(LAUNCH, ['test/integration/task/make-and-wait.ts', input, ...exec], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -206,10 +206,9 @@ await test('a create that hangs is given up on request and leaves nothing', need
     `#!/bin/sh\ncase "$*" in *" create "*) exec /bin/sh -c 'sleep 1000 & wait' hang "$@";; esac\nexec ${path} "$@"\n`,
   );
   await chmod(wrapper, 0o755);
-  const hanging = fixture.serviceWith({ name, path: wrapper, root });
   const leaving = new AbortController();
-  const request = await fixture.request({ argv: ['true'] });
-  const creating = hanging.create({ ...op, signal: leaving.signal }, request);
+  const request = await fixture.request({ argv: ['true'], request: { runtime: { name, path: wrapper, root } } });
+  const creating = fixture.service.create({ ...op, signal: leaving.signal }, request);
   creating.catch(() => undefined);
   await until('the monitor', async () => (await fixture.cgroups.procs(`${fixture.cgroup}/monitors`, true))[1]);
   leaving.abort(canceled('the container is to be removed'));

@@ -6,7 +6,8 @@ import { test } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
-import { probeOciRuntime, type ProbeDeps } from '../../../src/runtime/oci/probe.ts';
+import { probeCandidate, type ProbeDeps, type WorkingRuntime } from '../../../src/runtime/oci/probe.ts';
+import { RuntimeHandlers } from '../../../src/runtime/oci/runtime-handlers.ts';
 import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import { needsRoot, op } from './task-fixture.ts';
 
@@ -40,6 +41,19 @@ async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Pr
     await rm(dir, { recursive: true });
     clearInterval(keepAlive);
   }
+}
+
+/** The default handler by that choice, and who was passed over. Throws as a sandbox that asks for it does. */
+async function probeOciRuntime(
+  o: typeof op,
+  choice: string,
+  deps: ProbeDeps,
+): Promise<WorkingRuntime & Pick<RuntimeHandlers, 'refused'>> {
+  const probe = (probeOp: typeof op, candidate: Parameters<typeof probeCandidate>[1]) =>
+    probeCandidate(probeOp, candidate, deps);
+  const handlers = new RuntimeHandlers({ choice, configured: [], probe });
+  await handlers.probe(o);
+  return { ...handlers.choose(''), refused: handlers.refused };
 }
 
 /** A runtime that notes what it is asked, does what `before` says, and hands on to a real one. */
@@ -85,7 +99,7 @@ await test('one that fails or is missing: the reason is in the error, nothing is
     await writeFile(path, '#!/bin/sh\necho \'{"level":"error","msg":"no luck today"}\' >&2\nexit 1\n');
     await chmod(path, 0o755);
     await assert.rejects(probeOciRuntime(op, path, deps), (error: Error) => {
-      assert.ok(isKind(error, 'FailedPrecondition'));
+      assert.ok(isKind(error, 'Unavailable'));
       assert.match(error.message, /fake-runtime: no luck today/);
       return true;
     });

@@ -14,7 +14,7 @@ import { treeRemover } from '../../../src/runtime/linux-parts.ts';
 import { buildContainerSpec } from '../../../src/runtime/oci/build-container-spec.ts';
 import type { ContainerSpecInput, HostFacts } from '../../../src/runtime/oci/container-spec-input.ts';
 import { gatherHostFacts } from '../../../src/runtime/oci/host-facts.ts';
-import { OciRuntime, type OciRuntimeLocation } from '../../../src/runtime/oci/oci-runtime.ts';
+import { OciRuntime } from '../../../src/runtime/oci/oci-runtime.ts';
 import { RuntimePaths } from '../../../src/runtime/store/paths.ts';
 import type { ExitStatus } from '../../../src/runtime/task/exit-status.ts';
 import type { ExitFolders } from '../../../src/runtime/task/exit-file.ts';
@@ -67,7 +67,7 @@ export class TaskFixture implements AsyncDisposable {
     this.exitFolders = { written: join(dir, 'exits'), kept: join(dir, 'kept-exits') };
     this.processes = linuxProcessTable(this.#pidfds);
     this.runtime = new OciRuntime({ name: 'runc', path: runtimePath, root: join(dir, 'oci') });
-    this.service = this.serviceWith(this.runtime.location);
+    this.service = this.#makeService();
     this.watcher = new ExitWatcher({
       clock: systemClock,
       log: silentLog,
@@ -96,12 +96,11 @@ export class TaskFixture implements AsyncDisposable {
     return fixture;
   }
 
-  serviceWith(runtime: OciRuntimeLocation): TaskService {
+  #makeService(): TaskService {
     return new TaskService({
       clock: systemClock,
       processes: this.processes,
       cgroups: linuxTaskCgroups(this.cgroups),
-      runtime: new OciRuntime(runtime),
       conmon: '/usr/bin/conmon',
       monitorCgroup: `${this.cgroup}/monitors`,
       cp: '/bin/cp',
@@ -146,6 +145,7 @@ export class TaskFixture implements AsyncDisposable {
       stdin: false,
       stdinOnce: false,
       cgroupPath: input.cgroupPath,
+      runtime: this.runtime.location,
       oci: buildContainerSpec(input),
       ...options.request,
     };

@@ -82,10 +82,11 @@ await test('a task is deleted without the OCI runtime that made it, when that wa
   const { name, path, root } = fixture.runtime;
   const wrapper = join(fixture.dir, 'runtime-of-yesterday');
   await writeFile(wrapper, `#!/bin/sh\nexec ${path} "$@"\n`, { mode: 0o755 });
-  const service = fixture.serviceWith({ name, path: wrapper, root });
+  const { service } = fixture;
+  const request = { runtime: { name, path: wrapper, root } };
   const task = await service.create(
     op,
-    await fixture.request({ argv: ['sh', '-c', 'setsid sleep 1000 & sleep 1000'] }),
+    await fixture.request({ argv: ['sh', '-c', 'setsid sleep 1000 & sleep 1000'], request }),
   );
   await service.start(op, task);
   await unlink(wrapper);
