@@ -205,7 +205,7 @@ function serve({
     runtime: { ...runtime, ...runtimeStreams(runtime) },
     image: createImageService({
       images,
-      runtimeHandlers: () => rt.specs.runtimeHandlers,
+      runtimeHandlers: () => rt.handlers.working.map(({ runtime }) => runtime.name),
       diskUse: (op) => diskUse.look(op),
     }),
     images,
