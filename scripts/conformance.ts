@@ -24,6 +24,7 @@ import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../src/lib/errors.ts';
 import { findPrograms, versionOf } from '../test/conformance/critest.ts';
+import { withoutExcuse } from '../test/conformance/excuses.ts';
 import { hasDigestImage, imageSource } from '../test/conformance/image-source.ts';
 import { DIGEST_SPEC } from '../test/conformance/left-out.ts';
 import { listenerOf, within } from '../test/conformance/peer-process.ts';
@@ -79,6 +80,7 @@ async function makePlan(folder: string): Promise<RunPlan> {
     focus: values.focus,
     skip: values.skip,
     omitted: (await hasDigestImage(source)) ? [] : [DIGEST_SPEC],
+    withoutExcuse: await withoutExcuse(values['oci-runtime']),
     webSocket: values.websocket,
     timeoutSeconds: count('timeout'),
     folder,

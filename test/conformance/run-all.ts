@@ -14,6 +14,8 @@ export interface RunPlan {
   readonly skip: readonly string[];
   /** Specs that we leave out, as their full names begin. */
   readonly omitted: readonly string[];
+  /** See `VerdictRules`. */
+  readonly withoutExcuse: readonly string[];
   readonly webSocket: boolean;
   readonly timeoutSeconds: number;
   /** Reports and logs are put below it. */

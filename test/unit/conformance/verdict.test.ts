@@ -5,7 +5,7 @@ import { DIGEST_SPEC, LEFT_OUT, leftOutFor } from '../../conformance/left-out.ts
 import { readSpecReport, type SpecResult } from '../../conformance/spec-report.ts';
 import { counts, judge } from '../../conformance/verdict.ts';
 
-const rules = { omitted: [], strict: true };
+const rules = { omitted: [], withoutExcuse: [], strict: true };
 const passed: SpecResult = { name: 'Pod runs', outcome: { kind: 'passed' }, seconds: 1 };
 
 describe('the report of the conformance suite', () => {
@@ -70,6 +70,13 @@ describe('the verdict on a conformance run', () => {
     assert.equal(judge([passed, other], rules).ok, false);
     assert.ok(judge([passed, other], { ...rules, strict: false }).ok);
     assert.deepEqual(judge([passed, other], rules).lines, ['skipped Volume mounts: not supported']);
+  });
+
+  it('is bad with a spec left out although what it needs is there', () => {
+    const name = 'Security Context UserNamespaces POD';
+    const skipped: SpecResult = { name, outcome: { kind: 'skipped', reason: 'no handler' }, seconds: 0 };
+    assert.ok(judge([passed, skipped], rules).ok);
+    assert.equal(judge([passed, skipped], { ...rules, withoutExcuse: ['user namespaces'] }).ok, false);
   });
 
   it('counts what the run left out by its flags, and not what was not asked for', () => {
