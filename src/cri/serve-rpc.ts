@@ -30,6 +30,7 @@ export interface RunningCalls {
 /** What both kinds of call have. */
 interface CancellableCall {
   once(event: 'cancelled', listener: () => void): unknown;
+  off(event: 'cancelled', listener: () => void): unknown;
   getDeadline(): Date | number;
 }
 
@@ -105,10 +106,11 @@ export class CallHost implements RunningCalls {
     const began = clock.monotonicMs();
     const deadline = call.getDeadline();
     const deadlineWallMs = deadline instanceof Date ? deadline.getTime() : deadline;
-    call.once('cancelled', () => {
+    const onCancelled = (): void => {
       const late = clock.wallMs() >= deadlineWallMs - DEADLINE_SLACK_MS;
       controller.abort(late ? deadlineExceeded("the caller's deadline has passed") : canceled('the caller went away'));
-    });
+    };
+    call.once('cancelled', onCancelled);
     let endEarly: (reason: Error) => void = () => undefined;
     const ended = new Promise<never>((_resolve, reject) => {
       endEarly = (reason) => {
@@ -127,6 +129,8 @@ export class CallHost implements RunningCalls {
       else log.info(fields, 'call failed');
       throw error;
     } finally {
+      // grpc-js says it of each call when its stream closes, answered or not.
+      call.off('cancelled', onCancelled);
       this.#running.delete(endEarly);
       if (this.#running.size === 0) {
         for (const wake of this.#onIdle) wake();

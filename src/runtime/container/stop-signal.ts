@@ -21,12 +21,20 @@ export function effectiveStopSignal(asked: Signal, image: string | undefined): n
 /** CRI counts the lower half of the real-time signals up from the first, the upper half down from the last. */
 const PLUS_UP_TO = 15;
 
+const FIRST = parseSignal('SIGRTMIN');
+const LAST = parseSignal('SIGRTMAX');
+
+/** By number; looked up for each status that is asked for. */
+const CRI_SIGNALS: readonly Signal[] = Array.from({ length: LAST + 1 }, (_, number) => findCriSignal(number));
+
 /** CRI's value for a signal number. */
 export function criSignal(number: number): Signal {
-  const first = parseSignal('SIGRTMIN');
-  const last = parseSignal('SIGRTMAX');
+  return CRI_SIGNALS[number] ?? Signal.RUNTIME_DEFAULT;
+}
+
+function findCriSignal(number: number): Signal {
   let name = signalName(number);
-  if (number > first && number <= first + PLUS_UP_TO) name = `SIGRTMINPLUS${String(number - first)}`;
-  else if (number > first && number < last) name = `SIGRTMAXMINUS${String(last - number)}`;
+  if (number > FIRST && number <= FIRST + PLUS_UP_TO) name = `SIGRTMINPLUS${String(number - FIRST)}`;
+  else if (number > FIRST && number < LAST) name = `SIGRTMAXMINUS${String(LAST - number)}`;
   return Object.entries(Signal).find(([key]) => key === name)?.[1] ?? Signal.RUNTIME_DEFAULT;
 }
