@@ -10,12 +10,24 @@ import { addExplain } from './words/explain.ts';
 import { addGet } from './words/get.ts';
 import { addLogs } from './words/logs.ts';
 import { addStop } from './words/stop.ts';
+import { addTop } from './words/top.ts';
 import { addImageCommands } from './words/image-commands.ts';
 import { takeOnEitherSide } from './words/either-side.ts';
 import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
 import { WordedCommand } from './words/worded-command.ts';
 
-const IN_ORDER_OF_HELP = [addApply, addGet, addDescribe, addDelete, addEvents, addLogs, addExec, addStop, addExplain];
+const IN_ORDER_OF_HELP = [
+  addApply,
+  addGet,
+  addDescribe,
+  addDelete,
+  addEvents,
+  addLogs,
+  addExec,
+  addStop,
+  addExplain,
+  addTop,
+];
 
 /**
  * The command line: names, options and help. The commands themselves are loaded when they run, so that

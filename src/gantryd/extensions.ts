@@ -6,6 +6,7 @@ import type { GantryExtensions, PendingWork } from '../kube/gantry-extensions.ts
 import type { Runtime } from '../runtime/main.ts';
 import { explainContainer, explainPod } from './explain-pod.ts';
 import { imageSummary, importImage, pullImage } from './image-transfers.ts';
+import { readPodMetrics } from './pod-metrics.ts';
 import { stopByName } from './stop-request.ts';
 
 export interface ExtensionDeps {
@@ -23,6 +24,7 @@ export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDep
   return {
     explain: (op, request) => explainPod(op, { journal, kube, inspector: runtime.inspector, pendingOfAgent }, request),
     explainContainer: (op, request) => explainContainer(op, { inspector: runtime.inspector, pendingOfAgent }, request),
+    podMetrics: (op, request) => readPodMetrics(op, { kube, runtime: runtime.runtime }, request),
     doctor: (op, request) => runtime.inspector.doctor(op, request),
     stop: (op, request) =>
       stopByName(op, { runtime: runtime.runtime, kube, stop: (inner, order) => runtime.stop(inner, order) }, request),

@@ -3,6 +3,7 @@ import type { Op } from '../lib/abort.ts';
 import type { DoctorReport } from '../lib/doctor.ts';
 import type { ObjectState } from '../lib/object-state.ts';
 import type { KubeClient } from './client.ts';
+import type { PodMetricsReader } from './pod-metrics.ts';
 
 /** In the answer to an apply that has left the object as it was. Kubernetes has no word for it, and of a race nobody else knows. */
 export const UNCHANGED_HEADER = 'gantry-unchanged';
@@ -140,7 +141,7 @@ export interface StopOutcome {
   readonly container: string;
 }
 
-export interface GantryExtensions {
+export interface GantryExtensions extends PodMetricsReader {
   explain(op: Op, request: ExplainRequest): Promise<Explanation>;
   explainContainer(op: Op, request: ExplainContainerRequest): Promise<Explanation>;
   /** What of this Gantry's is on the machine without an owner, or has one and is missing; with `fix`, puts that right. */

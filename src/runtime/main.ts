@@ -31,11 +31,11 @@ import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts
 import { createRuntimeService } from './runtime-service.ts';
 import type { RuntimeSettings } from './settings.ts';
 import type { Meters } from './stats/meters.ts';
-import { createStatsCalls } from './stats-calls.ts';
+import { createStatsCalls, type StatsCalls } from './stats-calls.ts';
 import { parseOwner } from './store/owners.ts';
 
 export interface Runtime {
-  readonly runtime: RuntimeService;
+  readonly runtime: RuntimeService & StatsCalls;
   readonly image: ImageService;
   /** For what CRI has no words for: import, tag. */
   readonly images: ImageStore;

@@ -11,6 +11,7 @@ import { GantryError, isKind, notFound } from '../../lib/errors.ts';
 import { silentLog } from '../../lib/log.ts';
 import type { ApiConnection, GantryExtensions, PodSubresources } from '../gantry-extensions.ts';
 import { connectApi } from '../http/connect.ts';
+import type { PodMetrics } from '../pod-metrics.ts';
 import { examplePod, openFakeApi, type FakeApi } from './fake-api.ts';
 import { serveApi, type ApiServer } from './server.ts';
 
@@ -45,6 +46,15 @@ const pods: PodSubresources = {
 
 const image = { id: 'sha256:1', tags: ['a:1'], digests: [], sizeBytes: 1 };
 
+const metrics: PodMetrics = {
+  kind: 'PodMetrics',
+  apiVersion: 'metrics.k8s.io/v1beta1',
+  metadata: { name: 'web', namespace: 'default', creationTimestamp: '2026-01-01T00:00:00.000Z' },
+  timestamp: '2026-01-01T00:00:00.000Z',
+  window: '10s',
+  containers: [{ name: 'main', usage: { cpu: '5n', memory: '8Ki' } }],
+};
+
 const extensions: GantryExtensions = {
   explain: (_op, request) => {
     asked.push(request);
@@ -53,6 +63,11 @@ const extensions: GantryExtensions = {
   explainContainer: (_op, request) => {
     asked.push(request);
     return Promise.resolve({ entries: [], objects: [], pending: [] });
+  },
+  podMetrics: (_op, request) => {
+    asked.push(request);
+    if (request.name === 'idle') return Promise.reject(notFound('nothing is known of pod idle'));
+    return Promise.resolve([metrics]);
   },
   doctor: (_op, { fix }) => Promise.resolve({ instanceId: fix ? 'fixed' : 'looked', findings: [], notices: [] }),
   stop: (_op, request) => {
@@ -188,7 +203,10 @@ describe('the API over a socket', () => {
     for (const url of ['/healthz', '/livez', '/readyz']) assert.equal((await ask('GET', url)).text, 'ok');
     assert.match((await ask('GET', '/version')).json.gitVersion as string, /^v1\.\d+\.0\+gantry-0\.1\.0$/);
     assert.deepEqual((await ask('GET', '/api')).json.versions, ['v1']);
-    assert.deepEqual((await ask('GET', '/apis')).json.groups, []);
+    const version = { groupVersion: 'metrics.k8s.io/v1beta1', version: 'v1beta1' };
+    assert.deepEqual((await ask('GET', '/apis')).json.groups, [
+      { name: 'metrics.k8s.io', versions: [version], preferredVersion: version },
+    ]);
     const { resources } = (await ask('GET', '/api/v1')).json as { resources: { name: string; verbs: string[] }[] };
     assert.deepEqual(
       resources.map(({ name }) => name),
@@ -214,6 +232,31 @@ describe('the API over a socket', () => {
     const core = (await ask('GET', paths['api/v1']?.serverRelativeURL ?? '')).text;
     assert.match(core, /"fieldValidation".*"kind":"Pod"/, 'kubectl leaves the checking of fields to us');
     assert.equal((await ask('POST', '/version')).code, 405);
+  });
+
+  test("what pods use, as Kubernetes' metrics server tells it", async () => {
+    const base = '/apis/metrics.k8s.io';
+    assert.equal((await ask('GET', base)).json.kind, 'APIGroup');
+    const { resources } = (await ask('GET', `${base}/v1beta1`)).json as { resources: { name: string }[] };
+    assert.deepEqual(
+      resources.map(({ name }) => name),
+      ['pods'],
+    );
+    asked.length = 0;
+    const list = { kind: 'PodMetricsList', apiVersion: 'metrics.k8s.io/v1beta1', metadata: {}, items: [metrics] };
+    assert.deepEqual((await ask('GET', `${base}/v1beta1/pods`)).json, list);
+    assert.deepEqual((await ask('GET', `${base}/v1beta1/namespaces/a/pods?labelSelector=x%3Dy`)).json, list);
+    assert.deepEqual((await ask('GET', `${base}/v1beta1/namespaces/a/pods/web`)).json, metrics);
+    assert.deepEqual(asked, [{}, { namespace: 'a', labelSelector: 'x=y' }, { namespace: 'a', name: 'web' }]);
+    assert.equal((await ask('GET', `${base}/v1beta1/namespaces/a/pods/idle`)).code, 404);
+    for (const url of ['/v1', '/v1beta1/nodes', '/v1beta1/namespaces/a', '/v1beta1/namespaces/a/pods/web/x']) {
+      assert.equal((await ask('GET', `${base}${url}`)).code, 404, url);
+    }
+    assert.equal((await ask('POST', `${base}/v1beta1/pods`)).code, 405);
+    const { op } = api;
+    assert.deepEqual(await client.gantry.podMetrics(op, { namespace: 'a', labelSelector: 'x=y' }), [metrics]);
+    assert.deepEqual(await client.gantry.podMetrics(op, { namespace: 'a', name: 'web' }), [metrics]);
+    await assert.rejects(client.gantry.podMetrics(op, { namespace: 'a', name: 'idle' }), { kind: 'NotFound' });
   });
 
   test('what is not there says so in a Status', async () => {

@@ -8,6 +8,7 @@ import { http } from '../../lib/node-http.ts';
 import type { GantryExtensions, PodSubresources } from '../gantry-extensions.ts';
 import { isResource, RESOURCES } from '../resources.ts';
 import { apiError } from '../status-error.ts';
+import { METRICS_GROUP } from '../pod-metrics.ts';
 import type { PodStreamUrls } from '../streams/pod-streams.ts';
 import { apiGroups, apiVersions, coreResources, openApiCore, openApiIndex, versionInfo } from './discovery.ts';
 import { listenOn, parseListenAddress, type Listening } from './listen.ts';
@@ -22,6 +23,7 @@ import {
   type Upgrade,
 } from './routes/exchange.ts';
 import { serveGantry, serveLog } from './routes/gantry-routes.ts';
+import { metricsGroup, serveMetrics } from './routes/metrics-routes.ts';
 import { serveObjects, type ObjectTarget } from './routes/object-routes.ts';
 import { isStreamPath, isStreamSubresource, serveStream } from './routes/stream-routes.ts';
 
@@ -168,6 +170,11 @@ async function route(config: ApiServerConfig, exchange: Exchange): Promise<void>
     await serveGantry(config, exchange, path.slice(2));
     return;
   }
+  const { extensions } = config;
+  if (first === 'apis' && second === METRICS_GROUP && extensions !== undefined) {
+    await serveMetrics(extensions, exchange, path.slice(2));
+    return;
+  }
   const document = documentAt(config, path.join('/'));
   if (document === undefined) throw noSuchPath(exchange);
   if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(exchange);
@@ -175,7 +182,7 @@ async function route(config: ApiServerConfig, exchange: Exchange): Promise<void>
   else sendJson(exchange, 200, document);
 }
 
-function documentAt({ version, notReady }: ApiServerConfig, path: string): unknown {
+function documentAt({ version, notReady, extensions }: ApiServerConfig, path: string): unknown {
   switch (path) {
     case '':
       return {
@@ -186,7 +193,7 @@ function documentAt({ version, notReady }: ApiServerConfig, path: string): unkno
     case 'api/v1':
       return coreResources;
     case 'apis':
-      return apiGroups;
+      return extensions === undefined ? apiGroups : { ...apiGroups, groups: [metricsGroup] };
     case 'openapi/v3':
       return openApiIndex;
     case 'openapi/v3/api/v1':

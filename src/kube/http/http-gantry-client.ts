@@ -10,6 +10,7 @@ import type {
   StopOutcome,
 } from '../gantry-extensions.ts';
 import type { Status } from '../objects.ts';
+import { METRICS_GROUP, METRICS_VERSION, type PodMetrics } from '../pod-metrics.ts';
 import { errorOfStatus } from '../status-error.ts';
 import type { HttpConnection, HttpRequest } from './http-connection.ts';
 import { jsonLines } from './json-lines.ts';
@@ -51,6 +52,15 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
     explainContainer: async (op, { namespace, container }) => {
       const path = [...BASE, 'namespaces', namespace, 'explain'];
       return await ask<Explanation>(op, { method: 'GET', path, query: { container } }, 'entries', 'pending', 'objects');
+    },
+    podMetrics: async (op, { namespace, name, labelSelector }) => {
+      const inNamespace = namespace === undefined ? [] : ['namespaces', namespace];
+      const path = ['apis', METRICS_GROUP, METRICS_VERSION, ...inNamespace, 'pods'];
+      if (name !== undefined) {
+        return [await ask<PodMetrics>(op, { method: 'GET', path: [...path, name] }, 'metadata', 'containers')];
+      }
+      const request: HttpRequest = { method: 'GET', path, query: { labelSelector } };
+      return (await ask<{ items: PodMetrics[] }>(op, request, 'items')).items;
     },
     doctor: async (op, body) => {
       const request: HttpRequest = { method: 'POST', path: [...BASE, 'doctor'], body };
