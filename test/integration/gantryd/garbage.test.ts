@@ -118,6 +118,8 @@ describe('garbage', { skip }, () => {
   /** A pod whose container lives for a while. */
   async function runPod(): Promise<{ podSandboxId: string; containerId: string }> {
     const { runtime } = daemon.cri;
+    // RemoveImage was among the calls.
+    await pull();
     const sandboxConfig = PodSandboxConfig.fromPartial({
       metadata: { name: 'last', namespace: 'default', uid: 'uid-last', attempt: 0 },
       logDirectory: join(root.logRoot, 'last'),
@@ -219,6 +221,7 @@ describe('garbage', { skip }, () => {
 
   test('afterwards nothing is left, nothing was made where it must not be, and a pod runs as ever', async () => {
     await tidyUp();
+    await pull();
     await leaks.assertNone();
     const now = await eventually(
       held,
@@ -228,7 +231,6 @@ describe('garbage', { skip }, () => {
     assert.ok(now.descriptors > 0);
     const escaped = (await readdir(root.dir)).filter((name) => name.startsWith('escaped'));
     assert.deepEqual(escaped, []);
-    await pull();
     const { containerId } = await runPod();
     const cmd = ['/bin/echo', 'as ever'];
     const { stdout } = await daemon.cri.runtime.execSync(op, { containerId, cmd, timeout: 60n });
