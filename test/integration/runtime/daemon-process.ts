@@ -51,6 +51,18 @@ export class DaemonProcess implements AsyncDisposable {
     this.#connection = connectCri(criSocket);
   }
 
+  /** What its own thread has in use after a collection, in bytes. */
+  async usedMemoryBytes(): Promise<number> {
+    const stdout = this.#child?.stdout;
+    if (stdout === undefined || stdout === null) throw new Error('the daemon does not run');
+    const said = once(stdout, 'data') as Promise<[Buffer]>;
+    process.kill(this.pid, 'SIGUSR2');
+    const [words] = await said;
+    const bytes = /^memory (\d+)/.exec(words.toString('utf8'))?.[1];
+    if (bytes === undefined) throw new Error(`the daemon said ${words.toString('utf8')}`);
+    return Number(bytes);
+  }
+
   async kill(): Promise<void> {
     this.#connection?.close();
     this.#connection = undefined;
