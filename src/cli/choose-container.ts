@@ -1,4 +1,4 @@
-import type { KubeClient } from '../kube/client.ts';
+import { invalidArgument } from '../lib/errors.ts';
 import type { Pod } from '../kube/objects.ts';
 import { line, type CliContext } from './context.ts';
 
@@ -16,15 +16,33 @@ export function defaultContainer(pod: Pod): { readonly name: string; readonly no
   return { name: first, notice: `Defaulted container "${first}" out of: ${names.join(', ')}` };
 }
 
-/** `given`, or the pod's default container, which is told of on stderr when the pod has several. */
-export async function chooseContainer(
+export interface ContainerChoice {
+  readonly namespace: string;
+  readonly name: string;
+  readonly container?: string;
+  /** Says nothing of what it had to choose. */
+  readonly quiet: boolean;
+}
+
+/**
+ * A pod and the name of the container in it that is meant; of the pod's default container it is told on stderr when the pod has several.
+ *
+ * @param cannot what cannot be done if the pod has ended for good
+ * @throws InvalidArgument for such a pod, NotFound
+ */
+export async function chooseLiveContainer(
   context: CliContext,
-  kube: Pick<KubeClient, 'get'>,
-  request: { readonly namespace: string; readonly name: string; readonly container?: string },
-): Promise<string | undefined> {
-  if (request.container !== undefined) return request.container;
-  const { namespace, name } = request;
-  const chosen = defaultContainer(await kube.get(context.op, 'pods', { namespace, name }));
-  if (chosen?.notice !== undefined) await line(context.err, chosen.notice);
-  return chosen?.name;
+  { namespace, name, container, quiet }: ContainerChoice,
+  cannot: string,
+): Promise<{ readonly pod: Pod; readonly container: string }> {
+  const { kube } = await context.api();
+  const pod = await kube.get(context.op, 'pods', { namespace, name });
+  const phase = pod.status?.phase ?? '';
+  if (phase === 'Succeeded' || phase === 'Failed')
+    throw invalidArgument(`${cannot} in a completed pod; current phase is ${phase}`);
+  if (container !== undefined) return { pod, container };
+  const chosen = defaultContainer(pod);
+  if (chosen === undefined) throw invalidArgument(`pod ${name} has no containers`);
+  if (chosen.notice !== undefined && !quiet) await line(context.err, chosen.notice);
+  return { pod, container: chosen.name };
 }

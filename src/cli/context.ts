@@ -2,6 +2,7 @@ import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { CriConnection } from '../cri/client.ts';
 import type { ApiConnection } from '../kube/gantry-extensions.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 /** Where a command's words go. */
 export interface Output {
@@ -19,6 +20,8 @@ export interface CliContext {
   readonly out: Output;
   readonly err: Output;
   readStdin(): Promise<string>;
+  /** Stdin, stdout and stderr themselves, for what goes on in a container. */
+  terminal(): Terminal;
   readonly cwd: string;
   /** Connects on first use; the same connection afterwards. */
   api(): Promise<ApiConnection>;

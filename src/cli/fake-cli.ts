@@ -5,6 +5,9 @@ import { notImplemented } from '../lib/errors.ts';
 import type { Output } from './context.ts';
 import { errorText } from './error-text.ts';
 import { createProgram } from './program.ts';
+import { FakeStreams } from './streams/fake-session.ts';
+import { FakeTerminal } from './terminal/fake-terminal.ts';
+import type { Terminal } from './terminal/terminal.ts';
 
 interface Ending {
   readonly code: number;
@@ -18,6 +21,8 @@ export interface FakeCli {
   run(words: readonly string[], input?: string): Promise<Ending>;
   /** As {@link run}, and calls back with what stands on stdout so far whenever that grows; aborting ends it as Ctrl-C does. */
   follow(words: readonly string[], grown: (out: string, interrupt: () => void) => void): Promise<Ending>;
+  /** As {@link run}, and can be ended as Ctrl-C does. */
+  interruptible(words: readonly string[]): { readonly ended: Promise<Ending>; interrupt(): void };
   /** A pod that is there, with these labels. */
   pod(name: string, labels?: Record<string, string>): Promise<void>;
 }
@@ -27,6 +32,7 @@ export async function openFakeCli(
   gantry: Partial<ApiConnection['gantry']> = {},
   connection: Partial<Omit<ApiConnection, 'gantry'>> = {},
   cwd = '/',
+  terminal: () => Terminal = () => new FakeTerminal(),
 ): Promise<FakeCli> {
   const api = await openFakeApi();
   const follow: FakeCli['follow'] = (words, grown) => runWords(words, '', grown);
@@ -35,8 +41,8 @@ export async function openFakeCli(
     words: readonly string[],
     input: string,
     grown: Parameters<FakeCli['follow']>[1] = () => undefined,
+    interrupted = new AbortController(),
   ): Promise<Ending> {
-    const interrupted = new AbortController();
     const texts = { out: '', err: '' };
     const output = (name: 'out' | 'err'): Output => ({
       columns: undefined,
@@ -54,11 +60,13 @@ export async function openFakeCli(
         out: output('out'),
         err: output('err'),
         readStdin: () => Promise.resolve(input),
+        terminal,
         cwd,
         api: () =>
           Promise.resolve({
             kube: api.kube,
             gantry: gantry as ApiConnection['gantry'],
+            streams: new FakeStreams(),
             serverVersion: () => Promise.reject(notImplemented('no version')),
             close: () => Promise.resolve(),
             ...connection,
@@ -82,6 +90,10 @@ export async function openFakeCli(
     api,
     run: (words, input = '') => runWords(words, input),
     follow,
+    interruptible: (words) => {
+      const interrupted = new AbortController();
+      return { ended: runWords(words, '', undefined, interrupted), interrupt: () => interrupted.abort() };
+    },
     pod: async (name, labels) => {
       await api.kube.create(api.op, 'pods', examplePod(name, {}, labels));
     },

@@ -10,6 +10,7 @@ import type { CliContext, Output } from './context.ts';
 import { errorText } from './error-text.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { createProgram } from './program.ts';
+import { processTerminal } from './terminal/process-terminal.ts';
 
 const DEFAULT_API = 'unix:///run/gantry/api.sock';
 const DEFAULT_CRI = 'unix:///run/gantry/gantry.sock';
@@ -34,9 +35,11 @@ async function readStdin(): Promise<string> {
 }
 
 // `gantry logs | head`: a reader that has seen enough is no error.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(0);
-});
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0);
+  });
+}
 
 const interrupted = new AbortController();
 let connection: Promise<ApiConnection> | undefined;
@@ -65,6 +68,7 @@ const program = createProgram({
     out: outputTo(process.stdout),
     err: outputTo(process.stderr),
     readStdin,
+    terminal: processTerminal,
     cwd: process.cwd(),
     api: () => (connection ??= connectApi(namedApi() ?? DEFAULT_API, { ownVersion: PACKAGE_VERSION })),
     apiWasNamed: namedApi() !== undefined,

@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { CommandWords } from './commands/completion.ts';
 import { parseFormat } from './output/format.ts';
 import { addApply } from './words/apply.ts';
+import { addAttach } from './words/attach.ts';
 import { addDelete } from './words/delete.ts';
 import { addDescribe } from './words/describe.ts';
 import { addEvents } from './words/events.ts';
@@ -9,6 +10,7 @@ import { addExec } from './words/exec.ts';
 import { addExplain } from './words/explain.ts';
 import { addGet } from './words/get.ts';
 import { addLogs } from './words/logs.ts';
+import { addPortForward } from './words/port-forward.ts';
 import { addStop } from './words/stop.ts';
 import { addTop } from './words/top.ts';
 import { addImageCommands } from './words/image-commands.ts';
@@ -24,6 +26,8 @@ const IN_ORDER_OF_HELP = [
   addEvents,
   addLogs,
   addExec,
+  addAttach,
+  addPortForward,
   addStop,
   addExplain,
   addTop,

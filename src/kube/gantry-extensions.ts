@@ -4,6 +4,7 @@ import type { DoctorReport } from '../lib/doctor.ts';
 import type { ObjectState } from '../lib/object-state.ts';
 import type { KubeClient } from './client.ts';
 import type { PodMetricsReader } from './pod-metrics.ts';
+import type { PodStreams } from './streams/pod-streams.ts';
 
 /** In the answer to an apply that has left the object as it was. Kubernetes has no word for it, and of a race nobody else knows. */
 export const UNCHANGED_HEADER = 'gantry-unchanged';
@@ -29,27 +30,9 @@ export interface LogOptions {
   readonly limitBytes?: number;
 }
 
-export interface ExecRequest {
-  readonly namespace: string;
-  readonly name: string;
-  readonly container?: string;
-  readonly command: readonly string[];
-  /** 0 or absent: no limit. */
-  readonly timeoutSeconds?: number;
-}
-
-export interface ExecOutcome {
-  readonly exitCode: number;
-  readonly stdout: Uint8Array;
-  readonly stderr: Uint8Array;
-  /** Streams that have reached the cap: what the command wrote there afterwards is lost. */
-  readonly cutOff: readonly ('stdout' | 'stderr')[];
-}
-
 export interface PodSubresources {
   /** Fails before its first chunk with NotFound or InvalidArgument; ends early when the op's signal fires. */
   logs(op: Op, options: LogOptions): AsyncIterable<Uint8Array>;
-  execSync(op: Op, request: ExecRequest): Promise<ExecOutcome>;
 }
 
 export interface ExplainRequest {
@@ -167,6 +150,7 @@ export interface ServerVersion {
 export interface ApiConnection {
   readonly kube: KubeClient;
   readonly gantry: GantryExtensions & PodSubresources;
+  readonly streams: PodStreams;
   /** What the server says of itself (`/version`). */
   serverVersion(op: Op): Promise<ServerVersion>;
   /** Ends open watches and streams. */

@@ -54,6 +54,8 @@ export interface RunningCli extends AsyncDisposable {
   readonly stdout: () => string;
   readonly stderr: () => string;
   readonly ended: Promise<CliOutcome>;
+  /** Writes to its stdin, where that was left open. */
+  type(text: string): void;
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -189,14 +191,15 @@ export class Gantryd implements AsyncDisposable {
     return stdout;
   }
 
-  background(args: readonly string[], input: string | Buffer = ''): RunningCli {
+  /** Its stdin is `input` and its end; with null it stays open. */
+  background(args: readonly string[], input: string | Buffer | null = ''): RunningCli {
     const child = spawn(this.#programs.gantry, ['--api', `unix://${this.root.apiSocket}`, ...args], { stdio: 'pipe' });
     const out: Buffer[] = [];
     const err: Buffer[] = [];
     child.stdout.on('data', (chunk: Buffer) => out.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => err.push(chunk));
     child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
+    if (input !== null) child.stdin.end(input);
     const stdout = (): string => Buffer.concat(out).toString('utf8');
     const stderr = (): string => Buffer.concat(err).toString('utf8');
     const ended = once(child, 'close').then(([code]): CliOutcome => {
@@ -206,6 +209,7 @@ export class Gantryd implements AsyncDisposable {
       stdout,
       stderr,
       ended,
+      type: (text) => child.stdin.write(text),
       kill: (signal) => child.kill(signal),
       [Symbol.asyncDispose]: async () => {
         child.kill('SIGKILL');

@@ -1,6 +1,5 @@
 import type { PodSubresources } from '../../kube/gantry-extensions.ts';
 import type { PodStreamUrls } from '../../kube/streams/pod-streams.ts';
-import { podExecSync } from './exec-sync.ts';
 import { podLogs, type PodLogsDeps } from './pod-logs.ts';
 import { podStreamUrl } from './stream-url.ts';
 
@@ -8,7 +7,6 @@ import { podStreamUrl } from './stream-url.ts';
 export function podSubresources(deps: PodLogsDeps): PodSubresources & PodStreamUrls {
   return {
     logs: (op, options) => podLogs(op, deps, options),
-    execSync: (op, request) => podExecSync(op, deps, request),
     streamUrl: (op, request) => podStreamUrl(op, deps, request),
   };
 }

@@ -33,15 +33,6 @@ const pods: PodSubresources = {
     await Promise.resolve();
     yield Buffer.from('two\n');
   },
-  execSync: (_op, request) => {
-    asked.push(request);
-    return Promise.resolve({
-      exitCode: 3,
-      stdout: Buffer.from([0, 255]),
-      stderr: Buffer.from('e'),
-      cutOff: ['stderr'],
-    });
-  },
 };
 
 const image = { id: 'sha256:1', tags: ['a:1'], digests: [], sizeBytes: 1 };
@@ -542,7 +533,7 @@ describe('the API over a socket', () => {
     }
   });
 
-  test('the client: logs, exec, explain, stop, images', async () => {
+  test('the client: logs, explain, stop, images', async () => {
     const { gantry } = client;
     const { op } = api;
     const text = async (name: string): Promise<string> => {
@@ -568,9 +559,6 @@ describe('the API over a socket', () => {
       tailLines: 0,
     });
     await assert.rejects(text('none'), (error) => isKind(error, 'NotFound'));
-    const outcome = await gantry.execSync(op, { namespace: 'default', name: 'web', command: ['a', 'b c'] });
-    assert.deepEqual([outcome.exitCode, [...outcome.stdout], [...outcome.stderr]], [3, [0, 255], [101]]);
-    assert.deepEqual(outcome.cutOff, ['stderr']);
     assert.deepEqual((await gantry.explain(op, { namespace: 'n', name: 'p', uid: 'u' })).pending, [
       { what: 'volume', message: 'blocked' },
     ]);

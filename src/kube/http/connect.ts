@@ -3,6 +3,7 @@ import type { ApiConnection, ServerVersion } from '../gantry-extensions.ts';
 import { HttpConnection } from './http-connection.ts';
 import { httpGantryClient } from './http-gantry-client.ts';
 import { httpKubeClient } from './http-kube-client.ts';
+import { httpPodStreams } from './http-pod-streams.ts';
 
 export interface ConnectOptions {
   /** The version of this program, told when the daemon seems to be of another one. */
@@ -22,6 +23,7 @@ export async function connectApi(address: string, options: ConnectOptions = {}):
   return {
     kube: httpKubeClient(connection),
     gantry: httpGantryClient(connection, { address, own: options.ownVersion, server: serverVersion }),
+    streams: httpPodStreams(connection),
     serverVersion,
     close: () => {
       connection.close();

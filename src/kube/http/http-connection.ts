@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import type { Op } from '../../lib/abort.ts';
 import { canceled, errnoOf, GantryError, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
 import { http } from '../../lib/node-http.ts';
@@ -10,7 +11,8 @@ export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Segments, not encoded. */
   readonly path: readonly string[];
-  readonly query?: Readonly<Record<string, string | number | boolean | undefined>>;
+  /** What is undefined or empty is left out of a record. */
+  readonly query?: URLSearchParams | Readonly<Record<string, string | number | boolean | undefined>>;
   readonly body?: unknown;
   readonly contentType?: string;
 }
@@ -23,6 +25,17 @@ export interface HttpAnswer<T> {
   readonly created: boolean;
   /** {@link UNCHANGED_HEADER} is there. */
   readonly unchanged: boolean;
+}
+
+/** Where a protocol begins that begins as a request of HTTP, and what its failures mean. */
+export interface UpgradeTarget {
+  /** Path and query. */
+  readonly path: string;
+  connect(): Socket;
+  /** The error that an answer other than the wanted one stands for. */
+  refused(op: Op, answer: IncomingMessage): Promise<Error>;
+  /** What went wrong with the connection, in words. */
+  failed(op: Op, error: unknown): Error;
 }
 
 /** An answer that says more than this is not one of ours. Lists may be long. */
@@ -81,6 +94,17 @@ export class HttpConnection {
     } finally {
       response.destroy();
     }
+  }
+
+  /** For a request after which the connection is no longer HTTP. */
+  upgrade(request: Pick<HttpRequest, 'path' | 'query'>): UpgradeTarget {
+    const target = this.#target;
+    return {
+      path: this.#basePath + pathOf({ method: 'GET', ...request }),
+      connect: () => ('socketPath' in target ? connect({ path: target.socketPath }) : connect(target)),
+      refused: async (op, answer) => errorOf(answer.statusCode ?? 0, await this.#readAll(op, answer), this.#address),
+      failed: (op, error) => this.#explained(op, error),
+    };
   }
 
   close(): void {
@@ -151,12 +175,17 @@ export class HttpConnection {
   }
 }
 
-function pathOf({ path, query = {} }: HttpRequest): string {
+function searchOf(query: NonNullable<HttpRequest['query']>): URLSearchParams {
+  if (query instanceof URLSearchParams) return query;
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== '') search.append(name, String(value));
   }
-  const text = search.toString();
+  return search;
+}
+
+function pathOf({ path, query = {} }: HttpRequest): string {
+  const text = searchOf(query).toString();
   return `/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
 }
 

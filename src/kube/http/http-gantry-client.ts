@@ -1,7 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import type { DoctorReport } from '../../lib/doctor.ts';
 import type {
-  ExecOutcome,
   Explanation,
   GantryExtensions,
   ImageProgress,
@@ -35,16 +34,6 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
         path: ['api', 'v1', 'namespaces', namespace, 'pods', name, 'log'],
         query,
       }),
-    execSync: async (op, { namespace, name, ...body }) => {
-      const request: HttpRequest = {
-        method: 'POST',
-        path: [...BASE, 'namespaces', namespace, 'pods', name, 'exec'],
-        body,
-      };
-      const answer = await ask<ExecAnswer>(op, request, 'exitCode', 'stdout', 'stderr');
-      const { exitCode, stdout, stderr, cutOff = [] } = answer;
-      return { exitCode, stdout: Buffer.from(stdout, 'base64'), stderr: Buffer.from(stderr, 'base64'), cutOff };
-    },
     explain: async (op, { namespace, name, uid }) => {
       const path = [...BASE, 'namespaces', namespace, 'pods', name, 'explain'];
       return await ask<Explanation>(op, { method: 'GET', path, query: { uid } }, 'entries', 'pending', 'objects');
@@ -84,15 +73,6 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
       return (await ask<{ removed: string[] }>(op, request, 'removed')).removed;
     },
   };
-}
-
-interface ExecAnswer {
-  readonly exitCode: number;
-  /** base64 */
-  readonly stdout: string;
-  readonly stderr: string;
-  /** An older gantryd does not say. */
-  readonly cutOff?: ExecOutcome['cutOff'];
 }
 
 async function* progress(

@@ -1,3 +1,4 @@
+import type { Duplex, Readable, Writable } from 'node:stream';
 import type { Op } from '../../lib/abort.ts';
 
 /** exec, attach and port-forward of pods, as Kubernetes' API has them: subresources whose connection becomes a stream. */
@@ -50,4 +51,50 @@ export interface PodStreamUrls {
    * a container that it has not, that is not named though there are several, or that does not run.
    */
   streamUrl(op: Op, request: PodStreamRequest): Promise<string>;
+}
+
+/** A terminal's size in characters. */
+export interface TerminalSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** The client's side of one exec or attach. Each stream has back-pressure; what was not asked for is empty. */
+export interface RemoteSession {
+  /** Ending it closes that half alone: the command reads an end of file. */
+  readonly stdin: Writable;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+  resize(size: TerminalSize): void;
+  /**
+   * The command's exit code, 0 at the end of an attach; by then stdout and stderr have ended, with what is not read yet. Rejects with the error
+   * that was told in its place, or Unavailable where the connection broke off.
+   */
+  readonly ended: Promise<number>;
+  /** Goes away, whatever the command does. */
+  close(): void;
+}
+
+/** One connection to a port of a pod. */
+export interface PortConnection {
+  /** Each half ends on its own. Destroying it breaks the connection off. */
+  readonly data: Duplex;
+  /** Settles when the other side has nothing more to say of it: why it failed, or nothing. */
+  readonly failure: Promise<string | undefined>;
+}
+
+/** The client's side of a port-forward: any number of connections, side by side. */
+export interface PortForwardSession {
+  open(port: number): PortConnection;
+  /** Fires when the session is over, whoever ended it; its connections are broken off then. */
+  readonly over: AbortSignal;
+  close(): void;
+}
+
+/** The client's side of the API. */
+export interface PodStreams {
+  /** Resolves when the API has agreed; rejects with the error of its Status if it does not. A session ends when the op's signal fires. */
+  run(op: Op, request: PodCommandRequest): Promise<RemoteSession>;
+  /** Likewise. */
+  forward(op: Op, request: PodPortForwardRequest): Promise<PortForwardSession>;
 }

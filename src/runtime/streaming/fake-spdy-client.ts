@@ -1,10 +1,11 @@
 import net from 'node:net';
 import type { Duplex } from 'node:stream';
-import { constants, createDeflate, createInflate } from 'node:zlib';
-import { FrameReader } from './spdy/frame-reader.ts';
-import { dataHead, goAway, ping, rstStream, RST_STATUS, windowUpdate } from './spdy/frames.ts';
-import type { Frame } from './spdy/frames.ts';
-import { HEADER_DICTIONARY } from './spdy/header-dictionary.ts';
+import { constants, createInflate } from 'node:zlib';
+import { FakeHeaderDeflater } from '../../lib/spdy/fake-header-deflater.ts';
+import { FrameReader } from '../../lib/spdy/frame-reader.ts';
+import { dataHead, goAway, ping, rstStream, RST_STATUS, windowUpdate } from '../../lib/spdy/frames.ts';
+import type { Frame } from '../../lib/spdy/frames.ts';
+import { HEADER_DICTIONARY } from '../../lib/spdy/header-dictionary.ts';
 
 /** The answer to an upgrade that was not granted. */
 export class Refused extends Error {
@@ -103,11 +104,10 @@ export class FakeSpdyClient {
   readonly frames: Frame[] = [];
   readonly closed = Promise.withResolvers<undefined>();
   readonly #keepsWindows: boolean;
-  readonly #deflate = createDeflate({ dictionary: HEADER_DICTIONARY });
+  readonly #deflater = new FakeHeaderDeflater();
   readonly #inflate = createInflate({ dictionary: HEADER_DICTIONARY, flush: constants.Z_SYNC_FLUSH });
   readonly #streams = new Map<number, FakeStream>();
   #nextId = 1;
-  #blocks: Promise<unknown> = Promise.resolve();
   /** What the server's header blocks were, decompressed. */
   readonly replies: Buffer[] = [];
 
@@ -149,39 +149,7 @@ export class FakeSpdyClient {
 
   /** The headers as the next block of the connection's compressed stream. */
   async block(headers: Readonly<Record<string, string>>): Promise<Buffer> {
-    const parts: Buffer[] = [];
-    const number = (value: number): void => {
-      const bytes = Buffer.alloc(4);
-      bytes.writeUInt32BE(value);
-      parts.push(bytes);
-    };
-    const entries = Object.entries(headers);
-    number(entries.length);
-    for (const text of entries.flat()) {
-      number(Buffer.byteLength(text));
-      parts.push(Buffer.from(text));
-    }
-    return await this.compress(Buffer.concat(parts));
-  }
-
-  async compress(bytes: Buffer): Promise<Buffer> {
-    const done = this.#blocks.then(
-      () =>
-        new Promise<Buffer>((resolve) => {
-          const out: Buffer[] = [];
-          const onData = (part: Buffer): void => void out.push(part);
-          this.#deflate.on('data', onData);
-          this.#deflate.write(bytes);
-          this.#deflate.flush(constants.Z_SYNC_FLUSH, () => {
-            setImmediate(() => {
-              this.#deflate.off('data', onData);
-              resolve(Buffer.concat(out));
-            });
-          });
-        }),
-    );
-    this.#blocks = done;
-    return await done;
+    return await this.#deflater.block(headers);
   }
 
   async raw(bytes: Buffer): Promise<void> {

@@ -4,7 +4,7 @@ import net from 'node:net';
 import { isKind } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { IdleWatch } from './idle-watch.ts';
-import { InboundBudget, ownBytes } from './inbound-budget.ts';
+import { InboundBudget, ownBytes } from '../../lib/spdy/inbound-budget.ts';
 import { listenOn, parseHostPort, printHostPort } from './listen-address.ts';
 import { negotiateProtocol } from './negotiate-protocol.ts';
 import { UrlTokens } from './url-tokens.ts';

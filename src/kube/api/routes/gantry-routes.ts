@@ -1,5 +1,4 @@
 import type {
-  ExecRequest,
   GantryExtensions,
   ImageImportRequest,
   ImageProgress,
@@ -42,41 +41,21 @@ export async function serveLog(
 
 /**
  * What Gantry has beside Kubernetes, below /gantry/v1:
- *   POST namespaces/NS/pods/NAME/exec    GET namespaces/NS/pods/NAME/explain    POST stop
+ *   GET namespaces/NS/pods/NAME/explain    POST stop
  *   GET namespaces/NS/explain?container=…    POST doctor
  *   GET, DELETE images    POST images/pull, images/import (JSON lines)
  */
 export async function serveGantry(deps: GantryRoutesDeps, exchange: Exchange, path: readonly string[]): Promise<void> {
   const [first, namespace, pods, name, verb] = path;
-  if (first === 'namespaces' && pods === 'pods' && namespace !== undefined && name !== undefined && path.length === 5) {
-    if (verb === 'exec') await exec(deps, exchange, namespace, name);
-    else if (verb === 'explain') await explain(deps, exchange, namespace, name);
-    else throw noSuchPath(exchange);
+  const isOfPod = first === 'namespaces' && pods === 'pods' && path.length === 5;
+  if (isOfPod && verb === 'explain' && namespace !== undefined && name !== undefined) {
+    await explain(deps, exchange, namespace, name);
   } else if (first === 'namespaces' && pods === 'explain' && namespace !== undefined && path.length === 3) {
     await explainContainer(deps, exchange, namespace);
   } else if (first === 'stop' && path.length === 1) await stop(deps, exchange);
   else if (first === 'doctor' && path.length === 1) await doctor(deps, exchange);
   else if (first === 'images') await images(deps, exchange, path.slice(1).join('/'));
   else throw noSuchPath(exchange);
-}
-
-async function exec({ pods }: GantryRoutesDeps, exchange: Exchange, namespace: string, name: string): Promise<void> {
-  const body = await posted(exchange);
-  const request: ExecRequest = {
-    namespace,
-    name,
-    container: optionalText(body, 'container'),
-    command: texts(body, 'command'),
-    timeoutSeconds: optionalNumber(body, 'timeoutSeconds'),
-  };
-  if (request.command.length === 0) throw apiError('BadRequest', 'command: Required value');
-  const { exitCode, stdout, stderr, cutOff } = await provided(pods, 'exec').execSync(exchange.op, request);
-  sendJson(exchange, 200, {
-    exitCode,
-    stdout: Buffer.from(stdout).toString('base64'),
-    stderr: Buffer.from(stderr).toString('base64'),
-    cutOff,
-  });
 }
 
 async function explain(

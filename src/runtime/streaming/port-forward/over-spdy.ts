@@ -3,9 +3,9 @@ import type { Timer } from '../../../lib/clock.ts';
 import { IdleWatch } from '../idle-watch.ts';
 import { fired } from '../session.ts';
 import type { SessionContext } from '../session.ts';
-import { SpdyConnection } from '../spdy/spdy-connection.ts';
-import type { StreamOffer } from '../spdy/spdy-connection.ts';
-import type { SpdyStream } from '../spdy/spdy-stream.ts';
+import { SpdyConnection } from '../../../lib/spdy/spdy-connection.ts';
+import type { StreamOffer } from '../../../lib/spdy/spdy-connection.ts';
+import type { SpdyStream } from '../../../lib/spdy/spdy-stream.ts';
 import type { PortForwardCall } from '../stream-call.ts';
 import { forwardOne } from './forward-one.ts';
 

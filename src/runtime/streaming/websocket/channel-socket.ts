@@ -2,7 +2,7 @@ import { Duplex } from 'node:stream';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { canceled, unavailable } from '../../../lib/errors.ts';
-import { ownBytes } from '../inbound-budget.ts';
+import { ownBytes } from '../../../lib/spdy/inbound-budget.ts';
 
 export interface ChannelSocketOptions {
   readonly webSocket: WebSocket;

@@ -2,12 +2,11 @@ import fc from 'fast-check';
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { constants, createInflate, deflateSync, inflateSync } from 'node:zlib';
-import { isKind } from '../../../lib/errors.ts';
-import { FakeSpdyClient } from '../fake-spdy-client.ts';
-import { decodeHeaderBlock, EmptyHeaderBlocks } from './header-block.ts';
+import { isKind } from '../errors.ts';
+import { FakeHeaderDeflater } from './fake-header-deflater.ts';
+import { decodeHeaderBlock, HeaderBlocks } from './header-block.ts';
 import { HEADER_DICTIONARY } from './header-dictionary.ts';
 import { HeaderInflater } from './header-inflater.ts';
-import { PassThrough } from 'node:stream';
 
 const isRefused = (error: unknown): boolean => isKind(error, 'InvalidArgument');
 
@@ -28,7 +27,7 @@ test('the dictionary is the one of the standard, whose sum every zlib head of SP
 
 describe('what we send', () => {
   test('all blocks of a connection are one zlib stream, of which each can be read when it has come', async () => {
-    const blocks = new EmptyHeaderBlocks();
+    const blocks = new HeaderBlocks();
     const zlib = createInflate({ dictionary: HEADER_DICTIONARY, flush: constants.Z_SYNC_FLUSH });
     const got: Buffer[] = [];
     zlib.on('data', (part: Buffer) => got.push(part));
@@ -39,8 +38,20 @@ describe('what we send', () => {
     zlib.destroy();
   });
 
+  test('a block reads as the headers that went into it', async () => {
+    const blocks = new HeaderBlocks();
+    const inflater = new HeaderInflater();
+    const sent: Record<string, string>[] = [{ streamtype: 'data', port: '80' }, {}, { name: 'x'.repeat(5_000) }];
+    for (const headers of sent) {
+      const decoded = decodeHeaderBlock(await inflater.inflate(blocks.next(headers)));
+      assert.deepEqual(Object.fromEntries(decoded), headers);
+    }
+    inflater.close();
+    assert.throws(() => blocks.next({ name: 'x'.repeat(70_000) }), isRefused);
+  });
+
   test('a block without headers reads as none', () => {
-    const bytes = inflateSync(new EmptyHeaderBlocks().next(), {
+    const bytes = inflateSync(new HeaderBlocks().next(), {
       dictionary: HEADER_DICTIONARY,
       finishFlush: constants.Z_SYNC_FLUSH,
     });
@@ -50,7 +61,7 @@ describe('what we send', () => {
 
 describe('what clients send', () => {
   test('their blocks are one stream: each is read with what came before', async () => {
-    const client = new FakeSpdyClient(new PassThrough());
+    const client = new FakeHeaderDeflater();
     const inflater = new HeaderInflater();
     const sent: Record<string, string>[] = [
       { streamtype: 'error' },
@@ -66,7 +77,7 @@ describe('what clients send', () => {
   });
 
   test('a bomb is refused before it has become large', async () => {
-    const client = new FakeSpdyClient(new PassThrough());
+    const client = new FakeHeaderDeflater();
     const inflater = new HeaderInflater();
     const bomb = await client.compress(Buffer.alloc(40_000_000));
     assert.ok(bomb.length < 60_000);

@@ -4,7 +4,7 @@ import { DEFAULT_WINDOW, LARGEST_WINDOW } from './frames.ts';
 export const WHOLE_CONNECTION = 0;
 
 /**
- * How much the client lets us send.
+ * How much the other side lets us send.
  *
  * Most clients keep no windows: the library that kubectl, kubelet and crictl use never sends an update, and whoever waited for one
  * would stop for good after 64 KiB. So a client is taken to keep windows once it has sent an update or a setting of them, and to keep
@@ -15,7 +15,7 @@ export class SendWindows {
   #initial = DEFAULT_WINDOW;
   readonly #left = new Map<number, number>([[WHOLE_CONNECTION, DEFAULT_WINDOW]]);
 
-  /** It is not known yet whether the client keeps windows. */
+  /** It is not known yet whether the other side keeps windows. */
   get unknown(): boolean {
     return this.#kept === undefined;
   }
@@ -41,7 +41,7 @@ export class SendWindows {
     }
   }
 
-  /** The client's update of one window. False if the window becomes larger than it may be; one of a stream that is gone is nothing. */
+  /** The other side's update of one window. False if the window becomes larger than it may be; one of a stream that is gone is nothing. */
   update(streamId: number, delta: number): boolean {
     this.#kept = true;
     const left = this.#left.get(streamId);
@@ -50,7 +50,7 @@ export class SendWindows {
     return left + delta <= LARGEST_WINDOW;
   }
 
-  /** The client's setting: what new streams begin with; those that are there change by the difference. */
+  /** The other side's setting: what new streams begin with; those that are there change by the difference. */
   setInitial(bytes: number): boolean {
     this.#kept = true;
     const difference = bytes - this.#initial;
@@ -64,7 +64,7 @@ export class SendWindows {
     return fits;
   }
 
-  /** The client had its chance to say that it keeps windows, and said nothing. */
+  /** The other side had its chance to say that it keeps windows, and said nothing. */
   keepsNone(): void {
     this.#kept ??= false;
   }

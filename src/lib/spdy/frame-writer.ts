@@ -1,11 +1,12 @@
 import type { Duplex } from 'node:stream';
-import { unavailable } from '../../../lib/errors.ts';
+import { unavailable } from '../errors.ts';
 import { dataHead, ping } from './frames.ts';
+import type { Side } from './frames.ts';
 import { SendWindows, WHOLE_CONNECTION } from './send-windows.ts';
 
 /** A frame as long as this costs little, and lets the other streams have their turn soon. */
 const MAX_DATA_BYTES = 64 * 1024;
-/** Answers that a client does not read: beyond this its questions are not read either. */
+/** Answers that the other side does not read: beyond this its questions are not read either. */
 const MAX_QUEUED_CONTROL_BYTES = 64 * 1024;
 
 export type Done = (error?: Error) => void;
@@ -28,14 +29,15 @@ export class FrameWriter {
   /** Writes that wait for a window. */
   readonly #parked = new Map<number, Sending>();
   #stopped: Error | undefined;
-  #nextPing = 2;
-  /** The ping whose answer shows that the client keeps no windows. */
+  #nextPing: number;
+  /** The ping whose answer shows that the other side keeps no windows. */
   #windowProbe: number | undefined;
   #queuedControl = 0;
   #controlSent: (() => void) | undefined;
 
-  constructor(transport: Duplex, sent: () => void) {
+  constructor(transport: Duplex, side: Side, sent: () => void) {
     this.#transport = transport;
+    this.#nextPing = side === 'client' ? 1 : 2;
     this.#sent = sent;
     this.#windows.open(WHOLE_CONNECTION);
   }
@@ -68,10 +70,10 @@ export class FrameWriter {
     });
   }
 
-  /** The number of the ping that was sent. The first one is even, as all of the server's. */
+  /** The number of the ping that was sent: the client's are odd, the server's even. */
   ping(): number {
     const id = this.#nextPing;
-    this.#nextPing = id >= 0x7fff_fffe ? 2 : id + 2;
+    this.#nextPing = id >= 0x7fff_fffd ? 2 - (id % 2) : id + 2;
     this.control(ping(id));
     return id;
   }
@@ -82,26 +84,26 @@ export class FrameWriter {
     this.#unpark();
   }
 
-  /** The client's WINDOW_UPDATE. False if the window becomes larger than it may be. */
+  /** The other side's WINDOW_UPDATE. False if the window becomes larger than it may be. */
   updateWindow(streamId: number, delta: number): boolean {
     const fits = this.#windows.update(streamId, delta);
     this.#unpark();
     return fits;
   }
 
-  /** The client's SETTINGS. False if a window becomes larger than it may be. */
+  /** The other side's SETTINGS. False if a window becomes larger than it may be. */
   setInitialWindow(bytes: number): boolean {
     const fits = this.#windows.setInitial(bytes);
     this.#unpark();
     return fits;
   }
 
-  /** Nothing that was sent as control frames waits for the client to read. */
+  /** Nothing that was sent as control frames waits for the other side to read. */
   get idle(): boolean {
     return this.#queuedControl === 0;
   }
 
-  /** Waits while the client does not read what it is answered. */
+  /** Waits while the other side does not read what it is answered. */
   async answersRead(): Promise<void> {
     while (this.#queuedControl > MAX_QUEUED_CONTROL_BYTES && this.#stopped === undefined) {
       await new Promise<void>((resolve) => {
@@ -148,7 +150,7 @@ export class FrameWriter {
   }
 
   /**
-   * The first window is used up, and nothing shows that the client keeps windows. One that does has sent its update when it has read
+   * The first window is used up, and nothing shows that the other side keeps windows. One that does has sent its update when it has read
    * that much, and that is before it comes to answer a ping.
    */
   #probeForWindows(): void {

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { isKind } from '../../../lib/errors.ts';
+import { isKind } from '../errors.ts';
 import { FrameReader } from './frame-reader.ts';
 import { dataHead, goAway, ping, rstStream, RST_STATUS, settings, windowUpdate } from './frames.ts';
 import type { Frame } from './frames.ts';

@@ -1,5 +1,5 @@
 import { constants, createInflate } from 'node:zlib';
-import { invalidArgument, messageOf } from '../../../lib/errors.ts';
+import { invalidArgument, messageOf } from '../errors.ts';
 import { HEADER_DICTIONARY } from './header-dictionary.ts';
 
 /** What the headers of one frame may become. A few hundred bytes are usual. */

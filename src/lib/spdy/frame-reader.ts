@@ -1,4 +1,4 @@
-import { invalidArgument } from '../../../lib/errors.ts';
+import { invalidArgument } from '../errors.ts';
 import {
   FLAG_FIN,
   FLAG_UNIDIRECTIONAL,

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
-import type { Clock, Timer } from '../../../lib/clock.ts';
-import { canceled, errnoOf, invalidArgument, messageOf } from '../../../lib/errors.ts';
-import type { Log } from '../../../lib/log.ts';
-import { InboundBudget } from '../inbound-budget.ts';
+import type { Clock, Timer } from '../clock.ts';
+import { canceled, errnoOf, invalidArgument, messageOf } from '../errors.ts';
+import type { Log } from '../log.ts';
+import { InboundBudget } from './inbound-budget.ts';
 import { FrameReader } from './frame-reader.ts';
 import { FrameWriter } from './frame-writer.ts';
 import type { Done } from './frame-writer.ts';
@@ -15,17 +15,18 @@ import {
   rstStream,
   settings,
   synReply,
+  synStream,
   windowUpdate,
 } from './frames.ts';
-import type { Frame, GoAwayStatus } from './frames.ts';
-import { decodeHeaderBlock, EmptyHeaderBlocks } from './header-block.ts';
+import type { Frame, GoAwayStatus, Side } from './frames.ts';
+import { decodeHeaderBlock, HeaderBlocks } from './header-block.ts';
 import type { Headers } from './header-block.ts';
 import { HeaderInflater } from './header-inflater.ts';
 import { WHOLE_CONNECTION } from './send-windows.ts';
 import { SpdyStream } from './spdy-stream.ts';
 import type { StreamCarrier, StreamUse } from './spdy-stream.ts';
 
-/** A stream that the client opens. It is to be accepted or refused at once. */
+/** A stream that the other side opens. It is to be accepted or refused at once. */
 export interface StreamOffer {
   readonly id: number;
   readonly headers: Headers;
@@ -35,48 +36,53 @@ export interface StreamOffer {
 
 export interface SpdyConnectionOptions {
   readonly transport: Duplex;
+  /** Which one is ours. Absent: the server's. */
+  readonly side?: Side;
   readonly clock: Clock;
   readonly log: Log;
   /** Told of whatever comes or goes. */
   readonly active: () => void;
-  readonly onStream: (offer: StreamOffer) => void;
+  /** Absent: whatever the other side opens is refused. */
+  readonly onStream?: (offer: StreamOffer) => void;
 }
 
-/** A client's window for each stream, and for all of them together: what it may send before we have read it. */
+/** The other side's window for each stream, and for all of them together: what it may send before we have read it. */
 const STREAM_WINDOW = 256 * 1024;
 const CONNECTION_WINDOW = 4 * 1024 * 1024;
 /** A connection that is forwarded has two, so this is 512 of them at once. */
 const MAX_STREAMS = 1_024;
-/** While nothing is read off the connection, only writing to it tells that the client has gone. */
+/** While nothing is read off the connection, only writing to it tells that the other side has gone. */
 const PING_WHILE_HELD_MS = 5_000;
-/** For the client to close as well, after we have. */
+/** For the other side to close as well, after we have. */
 const FAREWELL_MS = 10_000;
 
 /**
- * The server's side of one SPDY/3.1 connection, over whatever carries bytes. Whatever the client sends, the worst that happens is the
- * end of this connection, and what is held for it is bounded.
+ * Our side of one SPDY/3.1 connection, over whatever carries bytes. Whatever the other side sends, the worst that happens is the end of this
+ * connection, and what is held for it is bounded.
  */
 export class SpdyConnection implements StreamCarrier {
   readonly #options: SpdyConnectionOptions;
+  readonly #side: Side;
   readonly #transport: Duplex;
   readonly #reader = new FrameReader();
   readonly #writer: FrameWriter;
   readonly #inflater = new HeaderInflater();
-  readonly #blocks = new EmptyHeaderBlocks();
+  readonly #blocks = new HeaderBlocks();
   readonly #budget = new InboundBudget();
   readonly #streams = new Map<number, SpdyStream>();
-  /** Bytes that we have taken and the client has not been told of, by window. */
+  /** Bytes that we have taken and the other side has not been told of, by window. */
   readonly #owed = new Map<number, number>();
   readonly #gone = new AbortController();
   #lastStreamId = 0;
-  #clientLeaves = false;
+  #otherLeaves = false;
   #leaving = false;
   #farewell: Timer | undefined;
 
   constructor(options: SpdyConnectionOptions) {
     this.#options = options;
+    this.#side = options.side ?? 'server';
     this.#transport = options.transport;
-    this.#writer = new FrameWriter(options.transport, options.active);
+    this.#writer = new FrameWriter(options.transport, this.#side, options.active);
     this.#transport.on('error', (error) => this.destroy(errnoOf(error) ?? messageOf(error)));
     this.#transport.on('close', () => this.destroy('closed'));
     this.#writer.control(settings(STREAM_WINDOW));
@@ -107,6 +113,21 @@ export class SpdyConnection implements StreamCarrier {
     this.#transport.destroy();
   }
 
+  /**
+   * For the client's side. What is written goes out at once: whether the other side accepts the stream shows by what comes back, and one that it
+   * refuses is destroyed.
+   *
+   * @throws Canceled when the connection is over or the other side takes no more
+   */
+  open(headers: Readonly<Record<string, string>>, use: StreamUse): SpdyStream {
+    if (this.#over || this.#otherLeaves) throw canceled('the connection takes no more streams');
+    const id = this.#lastStreamId === 0 ? 1 : this.#lastStreamId + 2;
+    this.#lastStreamId = id;
+    const stream = this.#newStream(id, use);
+    this.#writer.control(synStream(id, this.#blocks.next(headers)));
+    return stream;
+  }
+
   send(streamId: number, bytes: Buffer, done: Done): void {
     this.#writer.data(streamId, bytes, done);
   }
@@ -129,7 +150,7 @@ export class SpdyConnection implements StreamCarrier {
     this.#streams.delete(streamId);
     this.#writer.closeStream(streamId);
     this.#owed.delete(streamId);
-    if (this.#clientLeaves && this.#streams.size === 0) this.close();
+    if (this.#otherLeaves && this.#streams.size === 0) this.close();
   }
 
   async #read(): Promise<void> {
@@ -146,13 +167,13 @@ export class SpdyConnection implements StreamCarrier {
         await this.#writer.answersRead();
         if (this.#over) return;
       }
-      this.destroy('the client closed it');
+      this.destroy('the other side closed it');
     } catch (error) {
-      this.#options.log.debug({ error: messageOf(error) }, 'a client does not keep to SPDY');
+      this.#options.log.debug({ error: messageOf(error) }, 'the other side does not keep to SPDY');
       this.#leave(GO_AWAY_STATUS.protocolError);
     } finally {
-      // What comes after our goodbye is dropped, until the client closes its end as well.
-      this.#transport.once('end', () => this.destroy('the client closed it'));
+      // What comes after our goodbye is dropped, until the other side closes its end as well.
+      this.#transport.once('end', () => this.destroy('the other side closed it'));
       this.#transport.resume();
     }
   }
@@ -176,7 +197,7 @@ export class SpdyConnection implements StreamCarrier {
           if (frame.fin) this.#streams.get(frame.streamId)?.endInput();
         });
       case 'rstStream':
-        this.#streams.get(frame.streamId)?.resetByClient();
+        this.#streams.get(frame.streamId)?.resetByOther();
         return undefined;
       case 'settings':
         if (frame.initialWindow !== undefined && !this.#writer.setInitialWindow(frame.initialWindow)) {
@@ -187,12 +208,12 @@ export class SpdyConnection implements StreamCarrier {
         this.#receiveUpdate(frame.streamId, frame.delta);
         return undefined;
       case 'ping':
-        // Odd ones are the client's, to be sent back as they are; even ones are answers to ours.
-        if (frame.id % 2 === 1) this.#writer.control(ping(frame.id));
+        // The client's are odd, the server's even. Those of the other side are sent back as they are, and ours are answers.
+        if ((frame.id % 2 === 1) !== (this.#side === 'client')) this.#writer.control(ping(frame.id));
         else this.#writer.pingAnswered(frame.id);
         return undefined;
       case 'goAway':
-        this.#clientLeaves = true;
+        this.#otherLeaves = true;
         if (this.#streams.size === 0) this.close();
         return undefined;
     }
@@ -201,7 +222,7 @@ export class SpdyConnection implements StreamCarrier {
   #receiveData(streamId: number, payload: Buffer, fin: boolean): void {
     const stream = this.#streams.get(streamId);
     if (stream === undefined) {
-      // Of a stream that is over: clients send on until they hear of it.
+      // Of a stream that is over: they send on until they hear of it.
       if (streamId > this.#lastStreamId)
         throw invalidArgument(`SPDY: data for stream ${streamId}, which was never opened`);
       this.#owe(WHOLE_CONNECTION, payload.length, CONNECTION_WINDOW);
@@ -215,24 +236,34 @@ export class SpdyConnection implements StreamCarrier {
     const id = frame.streamId;
     const headers = decodeHeaderBlock(await this.#inflater.inflate(frame.block));
     if (this.#over) return;
+    const { onStream } = this.#options;
+    if (this.#side === 'client' || onStream === undefined) {
+      this.#writer.control(rstStream(id, RST_STATUS.refusedStream));
+      return;
+    }
     if (id % 2 !== 1 || id <= this.#lastStreamId) {
       throw invalidArgument(`SPDY: stream ${id} is opened after stream ${this.#lastStreamId}`);
     }
     this.#lastStreamId = id;
     const refuse = (): void => this.#writer.control(rstStream(id, RST_STATUS.refusedStream));
-    if (frame.unidirectional || this.#clientLeaves || this.#streams.size >= MAX_STREAMS) {
+    if (frame.unidirectional || this.#otherLeaves || this.#streams.size >= MAX_STREAMS) {
       refuse();
       return;
     }
     const accept = (use: StreamUse): SpdyStream => {
-      const stream = new SpdyStream(id, use, this, this.#budget.account());
-      this.#streams.set(id, stream);
-      this.#writer.openStream(id);
+      const stream = this.#newStream(id, use);
       this.#writer.control(synReply(id, this.#blocks.next()));
       if (frame.fin) stream.endInput();
       return stream;
     };
-    this.#options.onStream({ id, headers, accept, refuse });
+    onStream({ id, headers, accept, refuse });
+  }
+
+  #newStream(id: number, use: StreamUse): SpdyStream {
+    const stream = new SpdyStream(id, use, this, this.#budget.account());
+    this.#streams.set(id, stream);
+    this.#writer.openStream(id);
+    return stream;
   }
 
   #receiveUpdate(streamId: number, delta: number): void {
@@ -240,10 +271,10 @@ export class SpdyConnection implements StreamCarrier {
     if (streamId === WHOLE_CONNECTION)
       throw invalidArgument('SPDY: an update makes the window of the connection too large');
     this.#writer.control(rstStream(streamId, RST_STATUS.flowControlError));
-    this.#streams.get(streamId)?.resetByClient();
+    this.#streams.get(streamId)?.resetByOther();
   }
 
-  /** Half a window is collected before the client is told. */
+  /** Half a window is collected before the other side is told. */
   #owe(windowId: number, bytes: number, window: number): void {
     const owed = (this.#owed.get(windowId) ?? 0) + bytes;
     if (owed < window / 2) {
@@ -275,6 +306,6 @@ export class SpdyConnection implements StreamCarrier {
     this.#writer.control(goAway(this.#lastStreamId, status));
     this.#transport.end();
     this.#budget.wake();
-    this.#farewell = this.#options.clock.after(FAREWELL_MS, () => this.destroy('the client does not close it'));
+    this.#farewell = this.#options.clock.after(FAREWELL_MS, () => this.destroy('the other side does not close it'));
   }
 }

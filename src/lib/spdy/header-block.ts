@@ -1,4 +1,4 @@
-import { invalidArgument } from '../../../lib/errors.ts';
+import { invalidArgument } from '../errors.ts';
 
 /** Names in lower case, as SPDY has them. */
 export type Headers = ReadonlyMap<string, string>;
@@ -38,21 +38,43 @@ export function decodeHeaderBlock(block: Buffer): Headers {
 
 /** zlib's head: window of 32 KiB, with a dictionary, and the dictionary's Adler-32. */
 const ZLIB_HEAD = Buffer.from('78bbe3c6a7c2', 'hex');
-/** No headers: their count. As a stored block (not compressed): type, length, the length's complement, bytes. */
-const NO_HEADERS = Buffer.from('000400fbff00000000', 'hex');
 /** What a sync flush ends with: readers hand on what they have when they see it. */
 const FLUSH = Buffer.from('000000ffff', 'hex');
+/** What a block of zlib can hold that is not compressed. */
+const MAX_STORED_BYTES = 0xffff;
 
 /**
- * The header blocks that we send, all of them without headers. They belong to one zlib stream that lasts as long as the connection:
- * its head is there once, and each block is flushed and leaves the stream open.
+ * The header blocks that we send. They belong to one zlib stream that lasts as long as the connection: its head is there once, and each
+ * block is flushed and leaves the stream open. What is in them is not compressed: it is a few dozen bytes.
  */
-export class EmptyHeaderBlocks {
+export class HeaderBlocks {
   #started = false;
 
-  next(): Buffer {
+  next(headers: Readonly<Record<string, string>> = {}): Buffer {
     const head = this.#started ? [] : [ZLIB_HEAD];
     this.#started = true;
-    return Buffer.concat([...head, NO_HEADERS, FLUSH]);
+    return Buffer.concat([...head, stored(encodeHeaderBlock(headers)), FLUSH]);
   }
+}
+
+function encodeHeaderBlock(headers: Readonly<Record<string, string>>): Buffer {
+  const entries = Object.entries(headers);
+  const parts = [numberBytes(entries.length)];
+  for (const text of entries.flat()) parts.push(numberBytes(Buffer.byteLength(text)), Buffer.from(text));
+  return Buffer.concat(parts);
+}
+
+function numberBytes(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** Type (stored), length, the length's complement, bytes. */
+function stored(bytes: Buffer): Buffer {
+  if (bytes.length > MAX_STORED_BYTES) throw invalidArgument(`SPDY: ${bytes.length} bytes of headers are too many`);
+  const head = Buffer.alloc(5);
+  head.writeUInt16LE(bytes.length, 1);
+  head.writeUInt16LE(bytes.length ^ MAX_STORED_BYTES, 3);
+  return Buffer.concat([head, bytes]);
 }

@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
-import { canceled } from '../../../lib/errors.ts';
-import { ownBytes } from '../inbound-budget.ts';
-import type { InboundAccount } from '../inbound-budget.ts';
+import { canceled } from '../errors.ts';
+import { ownBytes } from './inbound-budget.ts';
+import type { InboundAccount } from './inbound-budget.ts';
 
 /** Which way bytes go, seen from here. The other way is closed from the beginning, and what comes on it is dropped. */
 export type StreamUse = 'input' | 'output' | 'both';
@@ -11,9 +11,9 @@ export interface StreamCarrier {
   send(streamId: number, bytes: Buffer, done: (error?: Error) => void): void;
   /** Closes our half. */
   sendEnd(streamId: number, done: (error?: Error) => void): void;
-  /** Ends both halves at once; the client is told. */
+  /** Ends both halves at once; the other side is told. */
   sendReset(streamId: number): void;
-  /** So many bytes of the stream are not held here any more: the client may send as many again. */
+  /** So many bytes of the stream are not held here any more: the other side may send as many again. */
   taken(streamId: number, bytes: number): void;
   /** Nothing of the stream is left. */
   forget(streamId: number): void;
@@ -32,7 +32,7 @@ export class SpdyStream extends Duplex {
   readonly #account: InboundAccount;
   #arrived: Buffer[] = [];
   #wanted = false;
-  /** The client has closed its half. */
+  /** The other side has closed its half. */
   #inputEnded = false;
   /** We have closed ours. */
   #outputEnded = false;
@@ -50,7 +50,7 @@ export class SpdyStream extends Duplex {
     this.on('error', () => undefined);
   }
 
-  /** For the connection: the client has sent this. */
+  /** For the connection: the other side has sent this. */
   arrive(payload: Buffer): void {
     if (this.destroyed || this.#inputEnded || this.#use === 'output') {
       this.#carrier.taken(this.id, payload.length);
@@ -62,16 +62,16 @@ export class SpdyStream extends Duplex {
     this.#handOn();
   }
 
-  /** For the connection: the client has closed its half. */
+  /** For the connection: the other side has closed its half. */
   endInput(): void {
     this.#inputEnded = true;
     this.#handOn();
   }
 
-  /** For the connection: the client has ended both halves. */
-  resetByClient(): void {
+  /** For the connection: the other side has ended both halves. */
+  resetByOther(): void {
     this.#reset = true;
-    this.destroy(canceled('the client reset the stream'));
+    this.destroy(canceled('the other side reset the stream'));
   }
 
   override _read(): void {

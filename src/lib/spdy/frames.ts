@@ -3,6 +3,9 @@
  * `0 | stream id | flags | length`, each of 8 bytes before its body.
  */
 
+/** Which side of a connection we are: the client opens the streams. */
+export type Side = 'client' | 'server';
+
 export const VERSION = 3;
 export const HEAD_BYTES = 8;
 
@@ -66,6 +69,13 @@ export function dataHead(streamId: number, payloadBytes: number, fin: boolean): 
   head.writeUInt32BE(payloadBytes, 4);
   head[4] = fin ? FLAG_FIN : 0;
   return head;
+}
+
+/** Opens a stream. `block` has its headers, compressed. */
+export function synStream(streamId: number, block: Buffer): Buffer {
+  // Of no other stream, and of no priority.
+  const frame = controlFrame(FRAME_TYPE.synStream, 0, [streamId, 0], 2 + block.length);
+  return Buffer.concat([frame, Buffer.alloc(2), block]);
 }
 
 /** Accepts a stream. `block` has no headers in it, but has to be there. */
