@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
 import { parseHandlers } from './oci/handler-settings.ts';
@@ -23,6 +24,9 @@ export interface Host {
   readonly cp: string;
   readonly catatonit?: string;
   readonly seccomp: SeccompProfiles;
+  readonly appArmor: AppArmor;
+  /** AppArmor is on, and there is no program that could load a profile. */
+  readonly lacksAppArmorParser: boolean;
   readonly facts: HostFacts;
 }
 
@@ -67,6 +71,8 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
     );
     void handlers.keepTrying(op, clock);
   }
+  const facts = await gatherHostFacts(cgroupHost);
+  const parser = await findProgram('apparmor_parser');
   return {
     cgroups,
     monitorCgroup,
@@ -75,6 +81,8 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
     cp,
     ...(catatonit === undefined ? {} : { catatonit }),
     seccomp: await SeccompProfiles.load(),
-    facts: await gatherHostFacts(cgroupHost),
+    appArmor: new AppArmor({ enabled: facts.appArmor, ...(parser === undefined ? {} : { parser }) }),
+    lacksAppArmorParser: facts.appArmor && parser === undefined,
+    facts,
   };
 }

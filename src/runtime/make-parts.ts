@@ -21,6 +21,7 @@ import {
   treeRemover,
 } from './linux-parts.ts';
 import { PodNetwork } from './network/pod-network.ts';
+import { CAPABILITIES } from './oci/capabilities.ts';
 import type { OciRuntimeLocation } from './oci/oci-runtime.ts';
 import type { RuntimeHandlers } from './oci/runtime-handlers.ts';
 import type { Storage } from './open-storage.ts';
@@ -125,7 +126,7 @@ function makeNetworks({ settings, paths, clock, log, faults, journal }: Groundwo
 
 function makeSpecs(
   { paths, settings }: Groundwork,
-  { facts, handlers, seccomp }: Host,
+  { facts, handlers, seccomp, appArmor }: Host,
   { hangSafe }: KernelCalls,
   { sandboxes, containers }: Storage,
 ): SpecBuilder {
@@ -134,12 +135,15 @@ function makeSpecs(
     host: facts,
     runtimeOf: (sandboxId) => sandboxes.get(sandboxId)?.meta.facts.runtime ?? fallbackRuntime(paths, handlers),
     featuresOf: (runtime) => handlers.featuresOf(runtime),
+    appArmor,
     cdi: new CdiDevices(settings.cdiSpecDirs),
     seccomp,
     hostFiles: new HostFiles(hangSafe),
-    pidOf: (id) => {
-      const record = containers.get(id);
-      return record === undefined ? undefined : taskOf(record.status)?.pid;
+    targetOf: (given) => {
+      const record = containers.get(containers.resolve(given) ?? '');
+      if (record === undefined) return undefined;
+      const pid = record.status.state.kind === 'running' ? taskOf(record.status)?.pid : undefined;
+      return { sandboxId: record.meta.facts.sandboxId, ...(pid === undefined ? {} : { pid }) };
     },
   });
 }
@@ -160,10 +164,21 @@ function fallbackRuntime(paths: RuntimePaths, { fallback }: RuntimeHandlers): Oc
   return { ...fallback, root: paths.ociState(fallback.name) };
 }
 
-function noticesOf({ handlers, seccomp, catatonit }: Host): string[] {
+function noticesOf({ handlers, seccomp, catatonit, lacksAppArmorParser, facts }: Host): string[] {
+  const given = facts.boundingCapabilities;
+  const withheld = CAPABILITIES.slice(0, facts.lastCapability + 1).filter((name) => !given.includes(name));
   return [
     ...handlers.refused.map(({ name, reason }) => `OCI runtime ${name} is not used: ${reason}`),
     ...(seccomp.defaultSource === undefined ? ['no seccomp profile on this host: a built-in one is used'] : []),
+    ...(lacksAppArmorParser
+      ? ['apparmor_parser is not installed: containers that name no AppArmor profile are not confined by one']
+      : []),
+    ...(withheld.length > 0
+      ? [`gantryd itself may not have ${withheld.join(', ')}: no container gets these, privileged or not`]
+      : []),
+    ...(facts.mayLowerOomScoreAdj
+      ? []
+      : [`gantryd may not lower oom_score_adj: no container gets one below ${String(facts.oomScoreAdj)}`]),
     ...(catatonit === undefined ? ['catatonit is not installed: no pod can share its PID namespace'] : []),
   ];
 }

@@ -2,33 +2,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LinuxContainerSecurityContext, SecurityProfile_ProfileType } from '../../cri/gen/api.ts';
-import { appArmorProfileOf, notGiven } from './confinement.ts';
+import { appArmorChoiceOf, notGiven, type AppArmorChoice } from './confinement.ts';
 
 type Partial = Parameters<typeof LinuxContainerSecurityContext.fromPartial>[0];
 const security = (partial: Partial): LinuxContainerSecurityContext =>
   LinuxContainerSecurityContext.fromPartial(partial);
 const { Localhost, RuntimeDefault, Unconfined } = SecurityProfile_ProfileType;
 
-test('AppArmor: a profile of the host is passed on, in both ways to ask for it, and never left out', () => {
-  const on = { appArmor: true };
+test('which AppArmor profile is asked for, in both ways to ask', () => {
   const localhost = { profileType: Localhost, localhostRef: 'strict' };
-  assert.equal(appArmorProfileOf(security({ apparmor: localhost }), on), 'strict');
-  assert.equal(appArmorProfileOf(security({ apparmorProfile: 'localhost/strict' }), on), 'strict');
+  const choice = (partial: Partial): AppArmorChoice => appArmorChoiceOf(security(partial));
+  const strict = { kind: 'named', name: 'strict' };
+  assert.deepEqual(choice({ apparmor: localhost }), strict);
+  assert.deepEqual(choice({ apparmor: { ...localhost, localhostRef: 'localhost/strict' } }), strict);
+  assert.deepEqual(choice({ apparmorProfile: 'localhost/strict' }), strict);
   const both = { apparmor: localhost, apparmorProfile: 'unconfined' };
-  assert.equal(appArmorProfileOf(security(both), on), 'strict', 'the newer field counts');
-  assert.equal(appArmorProfileOf(security({ ...both, privileged: true }), on), undefined);
-  for (const profileType of [RuntimeDefault, Unconfined]) {
-    assert.equal(appArmorProfileOf(security({ apparmor: { profileType, localhostRef: '' } }), on), undefined);
+  assert.deepEqual(choice(both), strict, 'the newer field counts');
+  assert.deepEqual(choice({ ...both, privileged: true }), { kind: 'unconfined' });
+  assert.deepEqual(choice({ apparmor: { profileType: Unconfined } }), { kind: 'unconfined' });
+  assert.deepEqual(choice({ apparmorProfile: 'unconfined' }), { kind: 'unconfined' });
+  for (const asked of [{}, { apparmor: { profileType: RuntimeDefault } }, { apparmorProfile: 'runtime/default' }]) {
+    assert.deepEqual(choice(asked), { kind: 'default' }, JSON.stringify(asked));
   }
-  for (const apparmorProfile of ['', 'unconfined', 'runtime/default']) {
-    assert.equal(appArmorProfileOf(security({ apparmorProfile }), { appArmor: false }), undefined);
-  }
-  assert.equal(appArmorProfileOf(undefined, on), undefined);
-  assert.throws(() => appArmorProfileOf(security({ apparmor: localhost }), { appArmor: false }), {
-    kind: 'FailedPrecondition',
-  });
+  assert.deepEqual(appArmorChoiceOf(undefined), { kind: 'default' });
   for (const asked of [{ apparmorProfile: 'strict' }, { apparmor: { profileType: Localhost, localhostRef: '' } }]) {
-    assert.throws(() => appArmorProfileOf(security(asked), on), { kind: 'InvalidArgument' });
+    assert.throws(() => choice(asked), { kind: 'InvalidArgument' }, JSON.stringify(asked));
   }
 });
 

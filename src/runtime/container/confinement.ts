@@ -1,40 +1,44 @@
 import { SecurityProfile_ProfileType, type LinuxContainerSecurityContext } from '../../cri/gen/api.ts';
-import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { invalidArgument, notImplemented } from '../../lib/errors.ts';
 import { decideCapabilities } from '../oci/capabilities.ts';
 import type { HostFacts } from '../oci/container-spec-input.ts';
 
 type Security = LinuxContainerSecurityContext | undefined;
 
-const LOCALHOST = 'localhost/';
+export type AppArmorChoice =
+  { readonly kind: 'default' } | { readonly kind: 'unconfined' } | { readonly kind: 'named'; readonly name: string };
 
-/**
- * The AppArmor profile to be confined by; undefined: none. We bring no profile of our own, so RuntimeDefault is none, too. Throws
- * FailedPrecondition for a profile of the host's where there is no AppArmor: to run without would be less than was asked for.
- */
-export function appArmorProfileOf(security: Security, host: Pick<HostFacts, 'appArmor'>): string | undefined {
-  if (security?.privileged === true) return undefined;
-  const asked = askedProfile(security);
-  if (asked === undefined) return undefined;
-  const name = asked.startsWith(LOCALHOST) ? asked.slice(LOCALHOST.length) : asked;
-  if (name === '') throw invalidArgument('an AppArmor profile of type Localhost needs a name');
-  if (!host.appArmor)
-    throw failedPrecondition(`AppArmor profile ${name}: this host has no AppArmor, or it is switched off`);
-  return name;
+const LOCALHOST = 'localhost/';
+const UNCONFINED: AppArmorChoice = { kind: 'unconfined' };
+
+/** Which AppArmor profile is asked for. Nothing said: the default one. Privileged: none. Throws InvalidArgument. */
+export function appArmorChoiceOf(security: Security): AppArmorChoice {
+  if (security?.privileged === true) return UNCONFINED;
+  // The newer field counts; the text is from before there was one.
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- kubelets before 1.30 fill this one alone
+  if (security?.apparmor === undefined) return choiceOfText(security?.apparmorProfile ?? '');
+  const { profileType, localhostRef } = security.apparmor;
+  switch (profileType) {
+    case SecurityProfile_ProfileType.RuntimeDefault:
+      return { kind: 'default' };
+    case SecurityProfile_ProfileType.Unconfined:
+      return UNCONFINED;
+    case SecurityProfile_ProfileType.Localhost:
+      return named(localhostRef);
+  }
 }
 
-/** The newer field counts; the text is from before there was one. */
-function askedProfile(security: Security): string | undefined {
-  if (security?.apparmor !== undefined) {
-    const { profileType, localhostRef } = security.apparmor;
-    return profileType === SecurityProfile_ProfileType.Localhost ? localhostRef : undefined;
-  }
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- kubelets before 1.30 fill this one alone
-  const text = security?.apparmorProfile ?? '';
-  if (['', 'unconfined', 'runtime/default'].includes(text)) return undefined;
-  if (!text.startsWith(LOCALHOST)) {
-    throw invalidArgument(`AppArmor profile "${text}": neither unconfined, runtime/default nor localhost/…`);
-  }
-  return text;
+function choiceOfText(text: string): AppArmorChoice {
+  if (text === 'unconfined') return UNCONFINED;
+  if (text === '' || text === 'runtime/default') return { kind: 'default' };
+  if (text.startsWith(LOCALHOST)) return named(text);
+  throw invalidArgument(`AppArmor profile "${text}": neither unconfined, runtime/default nor localhost/…`);
+}
+
+function named(text: string): AppArmorChoice {
+  const name = text.startsWith(LOCALHOST) ? text.slice(LOCALHOST.length) : text;
+  if (name === '') throw invalidArgument('an AppArmor profile of type Localhost needs a name');
+  return { kind: 'named', name };
 }
 
 /**

@@ -1,8 +1,11 @@
+import { NamespaceMode } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
+import { failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
 import type { CdiDevices } from '../cdi/cdi-devices.ts';
 import type { ContainerEdits } from '../cdi/container-edits.ts';
 import { requestedDevices } from '../cdi/device-name.ts';
+import type { AppArmor } from '../oci/apparmor.ts';
 import { buildContainerSpec } from '../oci/build-container-spec.ts';
 import type { DeviceInput, HostFacts, ResolvedUser, ResourcesInput } from '../oci/container-spec-input.ts';
 import { devicesAt } from '../oci/devices.ts';
@@ -19,7 +22,7 @@ import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { applyCdiEdits } from './cdi-edits.ts';
-import { notGiven } from './confinement.ts';
+import { appArmorChoiceOf, notGiven } from './confinement.ts';
 import { mountSources } from './mount-sources.ts';
 import { limitsOf, resourcesOf } from './resources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
@@ -34,11 +37,12 @@ export interface SpecBuilderDeps {
   runtimeOf(sandboxId: string): OciRuntimeLocation;
   featuresOf(runtime: OciRuntimeLocation): OciFeatures;
   readonly seccomp: SeccompProfiles;
+  readonly appArmor: Pick<AppArmor, 'defaultProfile' | 'demand'>;
   readonly cdi: Pick<CdiDevices, 'editsFor'>;
   /** For what a configuration names on the host: it may be on a share that is dead. */
   readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath'>;
-  /** Process of a running container, for CRI's TARGET mode. */
-  pidOf(containerId: string): number | undefined;
+  /** For CRI's TARGET mode: the sandbox of a container, and its process while it runs. By an id or the beginning of one. */
+  targetOf(containerId: string): { readonly sandboxId: string; readonly pid?: number } | undefined;
 }
 
 /** Placeholder for checking a configuration before there is a root file system. */
@@ -63,6 +67,8 @@ export class SpecBuilder {
     checkUser(userRequestOf(meta));
     await this.#cdiEdits(meta);
     await this.#devices(op, meta);
+    this.#targetPid(meta);
+    await this.#appArmor(op, meta);
     await this.#seccomp(seccompChoiceOf(meta.config.linux?.securityContext), []);
     buildContainerSpec(
       specInputOf(meta, sandbox, {
@@ -100,6 +106,7 @@ export class SpecBuilder {
       this.#devices(op, meta),
     ]);
     const user = resolveUser(files, userRequestOf(meta));
+    const apparmorProfile = await this.#appArmor(op, meta);
     const world: SpecFacts = {
       host,
       features: this.#featuresFor(sandbox.meta.id),
@@ -108,6 +115,7 @@ export class SpecBuilder {
       user,
       devices,
       mountSources: mounts,
+      ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
       resources: resourcesOf({ meta, status }),
       ...pidNamespaceOf('podPidNamespace', sandbox.status.infra?.pid),
       ...pidNamespaceOf('targetPidNamespace', this.#targetPid(meta)),
@@ -182,9 +190,30 @@ export class SpecBuilder {
     return found.flat();
   }
 
-  #targetPid(meta: ContainerMeta): number | undefined {
-    const target = meta.config.linux?.securityContext?.namespaceOptions?.targetId ?? '';
-    return target === '' ? undefined : this.#deps.pidOf(target);
+  async #appArmor(op: Op, { config }: ContainerMeta): Promise<string | undefined> {
+    const choice = appArmorChoiceOf(config.linux?.securityContext);
+    switch (choice.kind) {
+      case 'unconfined':
+        return undefined;
+      case 'default':
+        return await this.#deps.appArmor.defaultProfile(op);
+      case 'named':
+        await this.#deps.appArmor.demand(choice.name);
+        return choice.name;
+    }
+  }
+
+  /** Of the container whose PID namespace is to be joined; it must be of the same pod and run. Undefined when there is no such wish. */
+  #targetPid({ config, facts }: ContainerMeta): number | undefined {
+    const { pid: mode, targetId = '' } = config.linux?.securityContext?.namespaceOptions ?? {};
+    if (mode !== NamespaceMode.TARGET) return undefined;
+    if (targetId === '') throw invalidArgument('PID namespace TARGET: there is no target_id');
+    const target = this.#deps.targetOf(targetId);
+    if (target?.sandboxId !== facts.sandboxId) {
+      throw invalidArgument(`PID namespace TARGET: container ${targetId} is none of sandbox ${facts.sandboxId}`);
+    }
+    if (target.pid === undefined) throw failedPrecondition(`PID namespace TARGET: container ${targetId} does not run`);
+    return target.pid;
   }
 }
 

@@ -14,7 +14,6 @@ import { sortSysctls } from '../sandbox/plan-sandbox.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 import type { SandboxMeta } from '../store/sandbox-record.ts';
-import { appArmorProfileOf } from './confinement.ts';
 import { mountInputs } from './mount-inputs.ts';
 import { resourcesInput } from './resources.ts';
 
@@ -26,6 +25,8 @@ export interface SpecFacts {
   readonly sandboxPaths: SandboxPaths;
   readonly user: ResolvedUser;
   readonly seccomp?: OciSeccomp;
+  /** Loaded. */
+  readonly apparmorProfile?: string;
   readonly devices: readonly DeviceInput[];
   /** Of each mount of the configuration; absent while it is only checked. */
   readonly mountSources?: readonly string[];
@@ -45,7 +46,6 @@ export function specInputOf(
   const security = config.linux?.securityContext;
   const { namespaces } = sandbox.facts;
   const paths = world.sandboxPaths;
-  const apparmorProfile = appArmorProfileOf(security, world.host);
   return {
     host: world.host,
     rootfs: world.rootfs,
@@ -64,7 +64,7 @@ export function specInputOf(
     dropCapabilities: security?.capabilities?.dropCapabilities ?? [],
     addAmbientCapabilities: security?.capabilities?.addAmbientCapabilities ?? [],
     ...(world.seccomp === undefined ? {} : { seccomp: world.seccomp }),
-    ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
+    ...(world.apparmorProfile === undefined ? {} : { apparmorProfile: world.apparmorProfile }),
     // On the wire "none" and "not said" look alike: both mean the defaults, as every runtime reads them.
     ...(listed(security?.maskedPaths) ? { maskedPaths: security?.maskedPaths } : {}),
     ...(listed(security?.readonlyPaths) ? { readonlyPaths: security?.readonlyPaths } : {}),

@@ -10,6 +10,7 @@ import type { OciMount, OciSpec } from './spec.ts';
 const host: HostFacts = {
   cgroupMode: 'v2',
   boundingCapabilities: CAPABILITIES,
+  lastCapability: 40,
   oomScoreAdj: 0,
   mayLowerOomScoreAdj: true,
   swapAccounting: true,

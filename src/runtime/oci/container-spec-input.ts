@@ -13,6 +13,8 @@ export interface HostFacts {
   readonly cgroupMode: 'v1' | 'hybrid' | 'v2';
   /** Names (`CAP_CHOWN`) in the daemon's own bounding set: more cannot be given to a container. */
   readonly boundingCapabilities: readonly string[];
+  /** Number of the last one that the kernel has. */
+  readonly lastCapability: number;
   /** Our own `oom_score_adj`, and whether CAP_SYS_RESOURCE lets us go below it. */
   readonly oomScoreAdj: number;
   readonly mayLowerOomScoreAdj: boolean;

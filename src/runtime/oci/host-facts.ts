@@ -13,6 +13,7 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
   const lastCapability = Number((await readFile('/proc/sys/kernel/cap_last_cap', 'utf8')).trim());
   return {
     cgroupMode: cgroups.mode,
+    lastCapability,
     boundingCapabilities: capabilitiesOfMask(mask('CapBnd')).slice(0, lastCapability + 1),
     oomScoreAdj: Number((await readFile('/proc/self/oom_score_adj', 'utf8')).trim()),
     mayLowerOomScoreAdj: own.includes('CAP_SYS_RESOURCE'),

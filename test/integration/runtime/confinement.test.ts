@@ -8,6 +8,7 @@ import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
 const skip = process.getuid?.() !== 0 && 'needs root';
 const APPARMOR = '/sys/module/apparmor/parameters/enabled';
 const hasAppArmor = existsSync(APPARMOR) && readFileSync(APPARMOR, 'utf8').startsWith('Y');
+const hasParser = hasAppArmor && existsSync('/usr/sbin/apparmor_parser');
 const hasSeLinux = existsSync('/sys/fs/selinux/enforce');
 
 test('confinement that cannot be given is refused or said, never left out in silence', { skip }, async () => {
@@ -16,12 +17,15 @@ test('confinement that cannot be given is refused or said, never left out in sil
   const sandboxId = await f.runSandbox(config);
   const apparmor = { profileType: SecurityProfile_ProfileType.Localhost, localhostRef: 'gantry-test-not-loaded' };
   const strict = container('strict', ['true'], { linux: { securityContext: { apparmor } } });
-  // With AppArmor it is the OCI runtime that finds no such profile.
-  await assert.rejects(f.runContainer(sandboxId, config, strict), (error) =>
-    hasAppArmor
-      ? /apparmor/i.test(String(error))
-      : isKind(error, 'FailedPrecondition') && /AppArmor/.test(String(error)),
+  const words = hasAppArmor ? /gantry-test-not-loaded is not loaded/ : /this host has no AppArmor/;
+  await assert.rejects(
+    f.createContainer(sandboxId, config, strict),
+    (error) => isKind(error, 'FailedPrecondition') && words.test(String(error)),
   );
+  const plain = await f.runContainer(sandboxId, config, container('plain', ['sleep', '600']));
+  const own = (await f.exec(plain, 'cat', '/proc/1/attr/current')).stdout;
+  if (hasParser) assert.match(own, /^gantry-default \(enforce\)/);
+  else assert.doesNotMatch(own, /gantry/);
 
   const securityContext = { selinuxOptions: { user: '', role: '', type: 'spc_t', level: 's0' } };
   const labelled = container('labelled', ['true'], { linux: { securityContext } });

@@ -159,3 +159,26 @@ test("sysctls are the pod's own, and one that is the host's is refused", { skip:
   await assert.rejects(f.runSandbox(pod(f.root, 'x', { sysctls: { 'net.ipv4.tcp_syncookies': '1' } })), refused);
   await leaks.assertNone();
 });
+
+test('a container may join the processes of another one of its pod', { skip: root }, async () => {
+  const target = (targetId: string): object => ({
+    linux: { securityContext: { namespaceOptions: { pid: NamespaceMode.TARGET, targetId } } },
+  });
+  const refused = (kind: 'InvalidArgument' | 'FailedPrecondition') => (error: unknown) => isKind(error, kind);
+  await withPod('stranger', {}, async (_stranger, [strange = '']) => {
+    const config = pod(f.root, 'target');
+    const sandboxId = await f.runSandbox(config);
+    const create = (name: string, targetId: string): Promise<string> =>
+      f.createContainer(sandboxId, config, container(name, ['sleep', '600'], target(targetId)));
+    const app = await f.createContainer(sandboxId, config, container('app', ['sleep', '601']));
+    await assert.rejects(create('early', app), refused('FailedPrecondition'), 'it does not run yet');
+    await f.cri.startContainer(op, { containerId: app });
+    for (const other of ['', 'no-such', strange])
+      await assert.rejects(create('x', other), refused('InvalidArgument'), other);
+    const debug = await create('debug', app);
+    await f.cri.startContainer(op, { containerId: debug });
+    assert.match((await f.exec(debug, 'cat', '/proc/1/cmdline')).stdout, /601/);
+    assert.equal(await namespaceIn(debug, 'pid'), await namespaceIn(app, 'pid'));
+    await f.endPod(sandboxId);
+  });
+});
