@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { ListContainerStatsRequest, type ContainerStats, type ContainerStatsFilter } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
+import { FRESH_MS } from '../../../src/runtime/stats/layer-usage.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { container, op, pod, RuntimeFixture } from '../runtime/runtime-fixture.ts';
 
@@ -11,12 +12,12 @@ const MIB = 1024 * 1024;
 
 async function listed(fixture: RuntimeFixture, filter: Partial<ContainerStatsFilter> = {}): Promise<ContainerStats[]> {
   const request = ListContainerStatsRequest.fromPartial({ filter });
-  const { stats = [] } = (await fixture.cri.listContainerStats?.(op, request)) ?? {};
+  const { stats } = await fixture.cri.listContainerStats(op, request);
   return stats;
 }
 
 async function statsOf(fixture: RuntimeFixture, containerId: string): Promise<ContainerStats> {
-  const stats = (await fixture.cri.containerStats?.(op, { containerId }))?.stats;
+  const { stats } = await fixture.cri.containerStats(op, { containerId });
   assert.ok(stats !== undefined);
   return stats;
 }
@@ -47,6 +48,7 @@ test('usage of real containers', { skip }, async (t) => {
   );
   const ended = await run('ended', 'echo hello > /left-behind');
   await fixture.waitFor(ended, ({ finishedAt }) => finishedAt !== 0n);
+  let writtenMoreAtMs = 0;
   await Promise.all([holder, writer].map((id) => untilWritten(fixture, id)));
 
   await t.test('a busy loop takes about one processor, a sleeper none', async () => {
@@ -84,6 +86,9 @@ test('usage of real containers', { skip }, async (t) => {
     // The layer's root, the file, the folder; what the runtime makes at a start may be there, too.
     assert.ok(Number(writableLayer?.inodesUsed?.value) >= 3);
     assert.equal(writableLayer?.fsId?.mountpoint, fixture.root.data);
+    const more = await fixture.exec(writer, 'sh', '-c', `head -c ${String(4 * MIB)} /dev/zero > /more`);
+    assert.equal(more.exitCode, 0, more.stderr);
+    writtenMoreAtMs = performance.now();
   });
 
   await t.test('of one that has ended: what it left, and no processor time', async () => {
@@ -132,8 +137,18 @@ test('usage of real containers', { skip }, async (t) => {
     }
   });
 
+  await t.test('what was written since is told when the last look is old', async () => {
+    const told = async (): Promise<number> =>
+      Number((await statsOf(fixture, writer)).writableLayer?.usedBytes?.value ?? 0n);
+    // A walk takes its time on a busy machine.
+    const endMs = writtenMoreAtMs + FRESH_MS + 20_000;
+    while ((await told()) < 12 * MIB && performance.now() < endMs) await systemClock.sleep(200);
+    const bytes = await told();
+    assert.ok(bytes >= 12 * MIB && bytes < 13 * MIB, String(bytes));
+  });
+
   await t.test('an unknown one is not found', async () => {
-    await assert.rejects(async () => fixture.cri.containerStats?.(op, { containerId: 'nobody' }), { kind: 'NotFound' });
+    await assert.rejects(fixture.cri.containerStats(op, { containerId: 'nobody' }), { kind: 'NotFound' });
   });
 
   await fixture.endPod(sandboxId);

@@ -34,8 +34,8 @@ test('metrics of a real pod', { skip }, async (t) => {
   const ended = await fixture.runContainer(sandboxId, config, container('ended', ['true']));
   await fixture.waitFor(ended, ({ finishedAt }) => finishedAt !== 0n);
 
-  const { podMetrics } = (await fixture.cri.listPodSandboxMetrics?.(op, {})) ?? assert.fail();
-  const { descriptors } = (await fixture.cri.listMetricDescriptors?.(op, {})) ?? assert.fail();
+  const { podMetrics } = await fixture.cri.listPodSandboxMetrics(op, {});
+  const { descriptors } = await fixture.cri.listMetricDescriptors(op, {});
   const own = podMetrics.find(({ podSandboxId }) => podSandboxId === sandboxId) ?? assert.fail();
   const [metered, ...others] = own.containerMetrics;
   assert.ok(metered !== undefined);
@@ -90,7 +90,7 @@ test('metrics of a real pod', { skip }, async (t) => {
 
   await t.test('a sandbox that was stopped has none', async () => {
     await fixture.cri.stopPodSandbox(op, { podSandboxId: sandboxId });
-    assert.deepEqual(await fixture.cri.listPodSandboxMetrics?.(op, {}), { podMetrics: [] });
+    assert.deepEqual(await fixture.cri.listPodSandboxMetrics(op, {}), { podMetrics: [] });
   });
 
   await fixture.endPod(sandboxId);

@@ -10,14 +10,14 @@ const PINGS = 20;
 const PING_BYTES = 1_000;
 
 async function statsOf(fixture: RuntimeFixture, podSandboxId: string): Promise<PodSandboxStats> {
-  const stats = (await fixture.cri.podSandboxStats?.(op, { podSandboxId }))?.stats;
+  const { stats } = await fixture.cri.podSandboxStats(op, { podSandboxId });
   assert.ok(stats !== undefined);
   return stats;
 }
 
 async function listed(fixture: RuntimeFixture, filter: object = {}): Promise<string[]> {
   const request = ListPodSandboxStatsRequest.fromPartial({ filter });
-  const { stats = [] } = (await fixture.cri.listPodSandboxStats?.(op, request)) ?? {};
+  const { stats } = await fixture.cri.listPodSandboxStats(op, request);
   return stats.map(({ attributes }) => attributes?.metadata?.name ?? '').sort();
 }
 
