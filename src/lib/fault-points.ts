@@ -127,6 +127,7 @@ export const FAULT_POINTS = {
   'remove-tree': ['entry-removed'],
   // Of a pod's cgroup, and of a container's.
   'update-resources': ['intended', 'applied', 'recorded'],
+  exec: ['folder-made', 'cgroup-made', 'monitor-spawned', 'started', 'ended', 'folder-removed'],
   'stop-container': ['asked', 'intended', 'signalled', 'thawed', 'signal-noted', 'kill-noted', 'killed', 'ended'],
   'remove-container': ['begun', 'intended', 'ended', 'released', 'exit-forgotten', 'forgotten'],
   'stop-sandbox': [

@@ -105,6 +105,7 @@ const STAGES: readonly RegExp[] = [
   /^start-container\//,
   /^(exit|delete-task|release\/(task|rootfs|bundle)-)/,
   /^update-resources\//,
+  /^exec\//,
   /^stop-container\//,
   /^(remove-container\/|remove-tree\/|release\/snapshot-)/,
   /^(stop-sandbox\/|delete-network\/|unpin\/|release\/(cni|pin|tmpfs|portmap-chains|iptables-rule|sysctl|cni-bridge)-)/,

@@ -68,6 +68,7 @@ export async function livePod(
   await life.hasBegun('hard');
   await life.updatePod();
   await life.update('hard');
+  await life.exec('hard');
   await life.stop('trap');
   await life.expectEnd('trap');
   await life.remove('own');
@@ -102,6 +103,13 @@ class PodLife {
       const { items } = await this.#daemon.ask(({ runtime }) => runtime.listPodSandbox(op, { filter: undefined }));
       return items.length === 1 && items[0]?.id === this.#sandboxId;
     });
+  }
+
+  /** What was being executed when a daemon died is ended by the next; the client asks again. */
+  async exec(name: Name): Promise<void> {
+    const request = { containerId: this.#idOf(name), cmd: ['sh', '-c', 'sleep 0.1; echo word; exit 3'], timeout: 60n };
+    const { exitCode, stdout } = await this.#daemon.ask(({ runtime }) => runtime.execSync(op, request));
+    assert.deepEqual([exitCode, stdout.toString('utf8')], [3, 'word\n']);
   }
 
   async start(name: Name, attempt = 0): Promise<void> {

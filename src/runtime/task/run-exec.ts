@@ -55,8 +55,10 @@ export async function runExec(
   const place = newExecPlace(context, task);
   await mkdir(place.dir, { recursive: true, mode: 0o700 });
   try {
+    await context.faults.reach('exec/folder-made');
     await writeFile(place.processFile, JSON.stringify(await processOf(task, command, stdio)), { mode: 0o600 });
     await context.cgroups.createSubgroup(place.cgroup);
+    await context.faults.reach('exec/cgroup-made');
     return await run(op, context, task, place, stdio);
   } finally {
     await detached(op.log, context.clock, CLEAN_UP_MS, 'clean up exec', (fresh) =>
@@ -93,11 +95,14 @@ async function processOf(task: Task, command: ExecCommand, { terminal, size }: E
 async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, stdio: ExecStdio): Promise<number> {
   const monitor = await spawnWith(context, task, place, stdio);
   try {
+    await context.faults.reach('exec/monitor-spawned');
     if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
     monitor.release();
     const pid = await startedPid(op, context, task, place, monitor, stdio);
+    await context.faults.reach('exec/started');
     stdio.started();
     const exitCode = await exitCodeOf(op, monitor, pid);
+    await context.faults.reach('exec/ended');
     await stdio.drained(op);
     return exitCode;
   } catch (error) {
