@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { unavailable } from '../errors.ts';
+import { canceled, unavailable } from '../errors.ts';
 import { dataHead, ping } from './frames.ts';
 import type { Side } from './frames.ts';
 import { SendWindows, WHOLE_CONNECTION } from './send-windows.ts';
@@ -23,7 +23,7 @@ interface Sending {
  */
 export class FrameWriter {
   readonly #transport: Duplex;
-  /** Told when the transport has taken something. */
+  /** Told when the transport has taken a stream's bytes. Not of pings: our own are no sign of life. */
   readonly #sent: () => void;
   readonly #windows = new SendWindows();
   /** Writes that wait for a window. */
@@ -46,10 +46,12 @@ export class FrameWriter {
     this.#windows.open(streamId);
   }
 
-  /** What the stream still had to send is dropped; its `done` is not called any more. */
+  /** What the stream still had to send is dropped, and fails. */
   closeStream(streamId: number): void {
     this.#windows.close(streamId);
+    const sending = this.#parked.get(streamId);
     this.#parked.delete(streamId);
+    sending?.done(canceled('the stream is closed'));
   }
 
   /** One call for each stream at a time. */
@@ -138,8 +140,12 @@ export class FrameWriter {
     const part = sending.rest.subarray(0, bytes);
     sending.rest = sending.rest.subarray(bytes);
     this.#write([dataHead(streamId, bytes, false), part], (error) => {
-      if (error === undefined) this.#advance(sending);
-      else done(error);
+      if (error === undefined) {
+        this.#sent();
+        this.#advance(sending);
+      } else {
+        done(error);
+      }
     });
   }
 
@@ -170,10 +176,7 @@ export class FrameWriter {
         this.#transport.write(buffer);
         return;
       }
-      this.#transport.write(buffer, (error) => {
-        if (error === null || error === undefined) this.#sent();
-        done(error ?? undefined);
-      });
+      this.#transport.write(buffer, (error) => done(error ?? undefined));
     });
     this.#transport.uncork();
   }

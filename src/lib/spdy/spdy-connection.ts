@@ -40,7 +40,7 @@ export interface SpdyConnectionOptions {
   readonly side?: Side;
   readonly clock: Clock;
   readonly log: Log;
-  /** Told of whatever comes or goes. */
+  /** Told of whatever comes, and of streams' bytes that go. */
   readonly active: () => void;
   /** Absent: whatever the other side opens is refused. */
   readonly onStream?: (offer: StreamOffer) => void;

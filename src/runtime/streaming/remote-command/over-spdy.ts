@@ -66,6 +66,7 @@ export async function serveCommandOverSpdy(
     const complete = await whole.promise;
     tooLate.cancel();
     if (complete) {
+      if (streams.resize === undefined) sizes.end();
       streams.resize?.on('data', (bytes: Buffer) => sizes.receive(bytes));
       streams.resize?.once('close', () => sizes.end());
       await runCommand(context, call, wire);

@@ -29,7 +29,9 @@ export async function serveCommandOverWebSocket(
   });
   const { stdin, stdout, stderr, tty } = call.request;
   const sizes = new TerminalSizes();
+  channels.gone.addEventListener('abort', () => sizes.end(), { once: true });
   if (tty) channels.onMessage(CHANNEL.resize, (payload) => sizes.receive(payload));
+  else sizes.end();
   const remote = {
     stdin: stdin ? channels.channel(CHANNEL.stdin, 'input') : undefined,
     stdout: stdout ? channels.channel(CHANNEL.stdout, 'output') : undefined,

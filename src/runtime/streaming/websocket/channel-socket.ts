@@ -20,6 +20,8 @@ const NORMAL_CLOSURE = 1000;
 const BUFFERED_BYTES = 64 * 1024;
 /** While nothing is read off the connection, only writing to it tells that the client has gone. */
 const PING_WHILE_HELD_MS = 5_000;
+/** For a client that breaks the protocol to hear so. */
+const FAREWELL_MS = 2_000;
 
 /** What the wire has of a channel. */
 interface Receiver {
@@ -40,11 +42,15 @@ export class ChannelSocket {
   readonly #full = new Set<number>();
   readonly #gone = new AbortController();
   #pings: Timer | undefined;
+  #farewell: Timer | undefined;
 
   constructor(options: ChannelSocketOptions) {
     this.#options = options;
     this.#webSocket = options.webSocket;
-    this.#webSocket.on('error', () => undefined);
+    // It does not keep to the protocol, and has been told.
+    this.#webSocket.on('error', () => {
+      this.#farewell = options.clock.after(FAREWELL_MS, () => this.cut());
+    });
     this.#webSocket.on('close', () => this.#end());
     this.#webSocket.on('ping', options.active);
     this.#webSocket.on('pong', options.active);
@@ -141,6 +147,7 @@ export class ChannelSocket {
 
   #end(): void {
     this.#pings?.cancel();
+    this.#farewell?.cancel();
     const error = canceled('the connection is over: the client closed it');
     this.#gone.abort(error);
     for (const stream of this.#open) stream.destroy(error);
