@@ -147,6 +147,11 @@ export class FakeSpdyClient {
     return Buffer.concat([head, block]);
   }
 
+  /** Any bytes as the next block of the connection's compressed stream. */
+  async compress(bytes: Buffer): Promise<Buffer> {
+    return await this.#deflater.compress(bytes);
+  }
+
   /** The headers as the next block of the connection's compressed stream. */
   async block(headers: Readonly<Record<string, string>>): Promise<Buffer> {
     return await this.#deflater.block(headers);
