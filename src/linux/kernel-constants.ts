@@ -66,7 +66,7 @@ export const MS = {
 export const UMOUNT = { FORCE: 1, DETACH: 2, EXPIRE: 4, NOFOLLOW: 8 } as const;
 
 /** mount_setattr(2) and fsmount(2) attributes. */
-export const MOUNT_ATTR = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8 } as const;
+export const MOUNT_ATTR = { RDONLY: 1, NOSUID: 2, NODEV: 4, NOEXEC: 8, IDMAP: 0x10_0000 } as const;
 
 export const OPEN_TREE_CLONE = 1;
 export const MOVE_MOUNT_F_EMPTY_PATH = 4;

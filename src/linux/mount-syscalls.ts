@@ -9,6 +9,8 @@ export interface MountAttributes {
   /** `MS.PRIVATE`, `MS.SLAVE`, `MS.SHARED` or `MS.UNBINDABLE`. */
   readonly propagation?: number;
   readonly recursive?: boolean;
+  /** Of the user namespace whose ids a mount with `MOUNT_ATTR.IDMAP` has. */
+  readonly userNamespaceFd?: number;
 }
 
 /** The mount calls. They run in libuv's pool, except those that say that they are quick. Errors as FileSyscalls'. */
@@ -56,10 +58,11 @@ function quick(result: number | bigint, what: string): number {
 }
 
 /** struct mount_attr. */
-function attributesOf({ set = 0, propagation = 0 }: MountAttributes): Buffer {
+function attributesOf({ set = 0, propagation = 0, userNamespaceFd = 0 }: MountAttributes): Buffer {
   const attributes = Buffer.alloc(32);
   attributes.writeBigUInt64LE(BigInt(set), 0);
   attributes.writeBigUInt64LE(BigInt(propagation), 16);
+  attributes.writeBigUInt64LE(BigInt(userNamespaceFd), 24);
   return attributes;
 }
 

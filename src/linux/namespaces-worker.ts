@@ -52,7 +52,7 @@ function bringUpLoopback(): void {
   }
 }
 
-function pinOn(kind: PinnedKind, path: string, pinned: string[]): number {
+function pinOn(kind: PinnedKind | 'user', path: string, pinned: string[], holder = 'thread-self'): number {
   try {
     closeSync(openSync(path, 'wx', 0o444));
   } catch (error) {
@@ -60,7 +60,7 @@ function pinOn(kind: PinnedKind, path: string, pinned: string[]): number {
   }
   pinned.push(path);
   faults.pass('pin-namespace/file-made');
-  check(libc.mount(`/proc/thread-self/ns/${kind}`, path, null, MS.BIND, null), `pin ${kind} namespace on ${path}`);
+  check(libc.mount(`/proc/${holder}/ns/${kind}`, path, null, MS.BIND, null), `pin ${kind} namespace on ${path}`);
   faults.pass('pin-namespace/mounted');
   // A copy in somebody else's mount namespace would keep the pod's network alive (FAILURES.md row 40).
   check(libc.mount('none', path, null, MS.PRIVATE, null), `make ${path} private`);
@@ -68,13 +68,26 @@ function pinOn(kind: PinnedKind, path: string, pinned: string[]): number {
   return statSync(path).ino;
 }
 
-function pin({ pins, hostname, sysctls }: PinThreadRequest): PinnedNamespaces {
+/** Into those of a process that has them already. */
+function enter(pid: number, kinds: ReadonlySet<PinnedKind>): void {
+  for (const kind of kinds) {
+    const fd = openSync(`/proc/${String(pid)}/ns/${kind}`, 'r');
+    try {
+      check(libc.setns(fd, CLONE_OF[kind]), `enter the ${kind} namespace of a pod`);
+    } finally {
+      closeSync(fd);
+    }
+  }
+}
+
+function pin({ pins, hostname, sysctls, holder }: PinThreadRequest): PinnedNamespaces {
   const kinds = new Set(pins.map(({ kind }) => kind));
   const pinned: string[] = [];
-  const inodes: Partial<Record<PinnedKind, number>> = {};
+  const inodes: Partial<Record<PinnedKind | 'user', number>> = {};
   const flags = pins.reduce((bits, { kind }) => bits | CLONE_OF[kind], 0);
-  check(libc.unshare(flags), 'make namespaces');
   try {
+    if (holder === undefined) check(libc.unshare(flags), 'make namespaces');
+    else enter(holder.pid, kinds);
     if (kinds.has('net')) bringUpLoopback();
     if (kinds.has('uts') && hostname !== undefined) {
       check(libc.sethostname(hostname, Buffer.byteLength(hostname)), `set hostname ${hostname}`);
@@ -87,6 +100,7 @@ function pin({ pins, hostname, sysctls }: PinThreadRequest): PinnedNamespaces {
       }
     }
     for (const { kind, path } of pins) inodes[kind] = pinOn(kind, path, pinned);
+    if (holder !== undefined) inodes.user = pinOn('user', holder.userPath, pinned, String(holder.pid));
     return { inodes };
   } catch (error) {
     for (const path of pinned) {

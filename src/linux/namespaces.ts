@@ -5,9 +5,11 @@ import { errnoOf, invalidArgument, isKind } from '../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { workerUrl } from '../lib/worker-url.ts';
 import { fromNodeError } from './errno.ts';
+import type { IdMappings } from './id-mappings.ts';
 import { UMOUNT } from './kernel-constants.ts';
 import { PeerPool, threadPeer } from './peer-pool.ts';
 import { podSysctl } from './sysctl-name.ts';
+import { UserNamespaceHolder } from './user-namespace.ts';
 import { realSyscalls, type Syscalls } from './syscalls.ts';
 
 /** New namespaces, and the files that each is to be pinned on. */
@@ -15,6 +17,8 @@ export interface PinRequest {
   readonly net?: string;
   readonly ipc?: string;
   readonly uts?: string;
+  /** One that the others belong to. */
+  readonly user?: { readonly path: string; readonly mappings: IdMappings };
   /** Of the new UTS namespace. */
   readonly hostname?: string;
   /** `net.*` for a new net, `kernel.shm*`, `kernel.msg*`, `kernel.sem`, `fs.mqueue.*` for a new ipc namespace. */
@@ -25,7 +29,7 @@ export type PinnedKind = 'net' | 'ipc' | 'uts';
 
 export interface PinnedNamespaces {
   /** With the boot id, what proves later that the pin is still the same namespace. */
-  readonly inodes: Readonly<Partial<Record<PinnedKind, number>>>;
+  readonly inodes: Readonly<Partial<Record<PinnedKind | 'user', number>>>;
 }
 
 /** What the thread is asked: the request with its sysctls as files. */
@@ -33,6 +37,8 @@ export interface PinThreadRequest {
   readonly pins: readonly { readonly kind: PinnedKind; readonly path: string }[];
   readonly hostname?: string;
   readonly sysctls: readonly { readonly name: string; readonly file: string; readonly value: string }[];
+  /** Whose namespaces they are, and where its user namespace is to be pinned; absent: the thread makes them. */
+  readonly holder?: { readonly pid: number; readonly userPath: string };
 }
 
 /** What the thread is asked to read: the interfaces' counters, inside a network namespace that is bound there. */
@@ -50,6 +56,7 @@ export class Namespaces {
   readonly #pool: PeerPool;
   readonly #syscalls: Pick<Syscalls, 'umount2'>;
   readonly #faults: FaultPoints;
+  readonly #clock: Clock;
 
   constructor({
     clock,
@@ -62,6 +69,7 @@ export class Namespaces {
   }) {
     this.#syscalls = syscalls;
     this.#faults = faults;
+    this.#clock = clock;
     this.#pool = new PeerPool({
       clock,
       what: 'the namespace thread',
@@ -101,7 +109,12 @@ export class Namespaces {
       sysctls,
       ...(request.hostname === undefined ? {} : { hostname: request.hostname }),
     };
-    return (await this.#pool.call(op, thread)) as PinnedNamespaces;
+    const { user } = request;
+    if (user === undefined) return (await this.#pool.call(op, thread)) as PinnedNamespaces;
+    const kinds = pins.map(({ kind }) => kind);
+    await using holder = await UserNamespaceHolder.make(op, this.#clock, user.mappings, kinds);
+    const held = { ...thread, holder: { pid: holder.pid, userPath: user.path } };
+    return (await this.#pool.call(op, held)) as PinnedNamespaces;
   }
 
   /** Lets go of a pin and its file; what is gone already is fine. The namespace itself lives on while a process is in it. */

@@ -1,9 +1,10 @@
 import { mkdtemp, rmdir, symlink, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Op } from '../lib/abort.ts';
-import { errnoOf, GantryError, invalidArgument, messageOf } from '../lib/errors.ts';
+import { errnoOf, failedPrecondition, GantryError, invalidArgument, messageOf } from '../lib/errors.ts';
 import type { HangSafe } from './hang-safe.ts';
 import { errnoError } from './errno.ts';
+import { IdMappedLayers } from './id-mapped-layers.ts';
 import type { Syscalls } from './syscalls.ts';
 
 export interface OverlayRequest {
@@ -13,6 +14,8 @@ export interface OverlayRequest {
   readonly upperDir?: string;
   readonly workDir?: string;
   readonly target: string;
+  /** A file of the user namespace whose ids the lower directories' files are to have; needs {@link canMountByLayer}. */
+  readonly userNamespace?: string;
   /** overlay's own options: `volatile`, `index=off`, `metacopy=off` … */
   readonly options?: readonly string[];
 }
@@ -32,7 +35,8 @@ export async function mountOverlay(op: Op, deps: Deps, byLayer: boolean, request
   if ((request.upperDir === undefined) !== (request.workDir === undefined)) {
     throw invalidArgument('an overlay has both an upper and a work directory, or neither');
   }
-  if (byLayer) await mountByLayer(deps.syscalls, request);
+  if (request.userNamespace !== undefined) await mountMapped(deps.syscalls, byLayer, request, request.userNamespace);
+  else if (byLayer) await mountByLayer(deps.syscalls, request);
   else await mountByOptions(op, deps, request);
 }
 
@@ -59,6 +63,17 @@ export async function canMountByLayer(syscalls: Syscalls): Promise<boolean> {
   } finally {
     syscalls.close(context);
   }
+}
+
+async function mountMapped(
+  syscalls: Syscalls,
+  byLayer: boolean,
+  request: OverlayRequest,
+  userNamespace: string,
+): Promise<void> {
+  if (!byLayer) throw failedPrecondition('this kernel takes no layers that are mapped to a user namespace');
+  await using layers = new IdMappedLayers(syscalls);
+  await mountByLayer(syscalls, { ...request, lowerDirs: await layers.of(request.lowerDirs, userNamespace) });
 }
 
 async function mountByLayer(syscalls: Syscalls, request: OverlayRequest): Promise<void> {

@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+import { canIdMapLayers } from '../linux/id-mapped-layers.ts';
 import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
@@ -50,17 +51,25 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
   await cgroups.ensureParent(settings.cgroupParent);
   await cgroups.create(monitorCgroup);
+  const paths = new RuntimePaths(settings.root, settings.state);
+  /** Asked only for an OCI runtime that can. */
+  let mapsLayers: Promise<boolean> | undefined;
   const probeDeps: ProbeDeps = {
     clock,
     cgroupHost,
     cgroupParent: settings.cgroupParent,
-    paths: new RuntimePaths(settings.root, settings.state),
+    paths,
     removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
   };
   const handlers = new RuntimeHandlers({
     choice: settings.ociRuntime,
     configured: parseHandlers(settings.runtimes ?? []),
-    probe: (probeOp, candidate) => probeCandidate(probeOp, candidate, probeDeps),
+    probe: async (probeOp, candidate) => {
+      const found = await probeCandidate(probeOp, candidate, probeDeps);
+      if ('reason' in found || !found.features.userNamespaces) return found;
+      mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
+      return { ...found, features: { ...found.features, userNamespaces: await mapsLayers } };
+    },
   });
   await handlers.probe(op);
   if (handlers.unready !== undefined) {

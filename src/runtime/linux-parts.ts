@@ -17,14 +17,15 @@ const NSFS_MAGIC = 0x6e736673;
 
 export function namespacePins(namespaces: Namespaces): NamespacePins {
   return {
-    pin: async (op, { paths, hostname, sysctls }) => {
+    pin: async (op, { paths: { user, ...paths }, idMappings, hostname, sysctls }) => {
       const { inodes } = await namespaces.pinNamespaces(op, {
         ...paths,
+        ...(user === undefined || idMappings === undefined ? {} : { user: { path: user, mappings: idMappings } }),
         ...(hostname === undefined ? {} : { hostname }),
         ...(sysctls === undefined ? {} : { sysctls }),
       });
-      return (['net', 'ipc', 'uts'] as const).flatMap((kind) => {
-        const path = paths[kind];
+      return (['user', 'net', 'ipc', 'uts'] as const).flatMap((kind) => {
+        const path = kind === 'user' ? user : paths[kind];
         const inode = inodes[kind];
         return path === undefined || inode === undefined ? [] : [{ kind, path, inode: String(inode) }];
       });

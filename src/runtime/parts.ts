@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Op } from '../lib/abort.ts';
+import type { IdMappings } from '../linux/id-mappings.ts';
 import type { LimitChange } from './limits/limits-intent.ts';
 import type { PodLimits } from './limits/pod-resources.ts';
 import type { Pin, PinKind } from './sandbox/state.ts';
@@ -30,8 +31,13 @@ export interface ImageLookup {
 
 export interface ContainerSnapshots {
   /** A writable layer over the image's layers (bottom first). */
-  prepare(op: Op, id: string, diffIds: readonly string[]): Promise<void>;
-  mount(op: Op, id: string, target: string, options?: { readonly readOnly?: boolean }): Promise<void>;
+  prepare(op: Op, id: string, diffIds: readonly string[], idMappings?: IdMappings): Promise<void>;
+  mount(
+    op: Op,
+    id: string,
+    target: string,
+    options?: { readonly readOnly?: boolean; readonly userNamespace?: string },
+  ): Promise<void>;
   /** Not mounted is a success. */
   unmount(op: Op, target: string): Promise<void>;
   /** Gone is a success. */
@@ -76,6 +82,8 @@ export interface PodSockets {
 
 export interface PinRequest {
   readonly paths: Readonly<Partial<Record<PinKind, string>>>;
+  /** Of the user namespace, where one is to be pinned. */
+  readonly idMappings?: IdMappings;
   readonly hostname?: string;
   /** Applied inside. */
   readonly sysctls?: Readonly<Record<string, string>>;

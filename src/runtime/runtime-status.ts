@@ -58,7 +58,7 @@ export async function status(_op: Op, rt: RuntimeContext, { verbose }: StatusReq
 function shownHandlers({ default: chosen, working }: Handlers): RuntimeHandler[] {
   const shown = (name: string, { features }: WorkingRuntime): RuntimeHandler => ({
     name,
-    features: { recursiveReadOnlyMounts: features.recursiveReadOnlyMounts, userNamespaces: false },
+    features: { ...features },
   });
   return [
     ...(chosen === undefined ? [] : [shown('', chosen)]),

@@ -116,7 +116,8 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
       await rt.containers.insert(meta, newContainerStatus(rt.clock.wallMs()));
       await rt.faults.reach('create-container/recorded');
       await rt.ledger.acquire(containerOwner(id), { kind: 'snapshot', key: id, volatile: false }, async () => {
-        await rt.snapshots.prepare(op, id, facts.image.diffIds);
+        const idMappings = rt.sandboxes.get(facts.sandboxId)?.meta.facts.idMappings;
+        await rt.snapshots.prepare(op, id, facts.image.diffIds, idMappings);
         await rt.faults.reach('create-container/snapshot-made');
       });
       await rt.faults.reach('create-container/snapshot-held');

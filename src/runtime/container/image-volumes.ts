@@ -8,6 +8,7 @@ import type { ContainerMeta, ImageVolume } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
 import { volumeSnapshotId, type RuntimePaths } from '../store/paths.ts';
 import { VOLUME_FAILED, volumeSource } from './volume-source.ts';
+import { userNamespacePin } from './user-namespace-pin.ts';
 
 /**
  * CRI's mounts with an image in them. Each becomes a snapshot of its own, mounted read-only beside the container's root file system and
@@ -47,7 +48,7 @@ export function volumeMounts(paths: RuntimePaths, { id, facts }: Pick<ContainerM
   return (facts.imageVolumes ?? []).map((_volume, n) => ({ kind: 'rootfs', key: places.volume(n), volatile: true }));
 }
 
-type Deps = Pick<RuntimeContext, 'paths' | 'ledger' | 'snapshots' | 'folders' | 'faults'>;
+type Deps = Pick<RuntimeContext, 'paths' | 'ledger' | 'snapshots' | 'folders' | 'faults' | 'sandboxes'>;
 
 /**
  * The snapshots, and their mounts: a path that an image does not have is a mistake of who creates the container, and is told then. Throws
@@ -75,11 +76,12 @@ export async function makeImageVolumes(op: Op, rt: Deps, meta: ContainerMeta): P
 
 /** What is mounted already stays. The ledger has been told. */
 export async function mountImageVolumes(op: Op, rt: Omit<Deps, 'ledger'>, meta: ContainerMeta): Promise<void> {
+  const mapped = userNamespacePin(rt, meta.facts.sandboxId);
   for (const [n] of (meta.facts.imageVolumes ?? []).entries()) {
     const target = rt.paths.container(meta.id).volume(n);
-    await rt.folders.make(target, 0o700);
+    await rt.folders.make(target, 0o711);
     await rt.faults.reach('mount-image-volume/folder-made');
-    await rt.snapshots.mount(op, volumeSnapshotId(meta.id, n), target, { readOnly: true });
+    await rt.snapshots.mount(op, volumeSnapshotId(meta.id, n), target, { readOnly: true, ...mapped });
     await rt.faults.reach('mount-image-volume/mounted');
   }
 }

@@ -6,7 +6,7 @@ import { mountInputs } from './mount-inputs.ts';
 
 const { PROPAGATION_BIDIRECTIONAL, PROPAGATION_HOST_TO_CONTAINER } = MountPropagation;
 const base = { containerPath: '/c', hostPath: '/h' };
-const able = { recursiveReadOnlyMounts: true };
+const able = { recursiveReadOnlyMounts: true, userNamespaces: false };
 
 function input(partial: Parameters<typeof Mount.fromPartial>[0], features = able): MountInput | undefined {
   return mountInputs({ mounts: [Mount.fromPartial({ ...base, ...partial })] }, features)[0];
@@ -36,7 +36,7 @@ test('recursive read-only: with readonly, without propagation, and where there i
   ]) {
     assert.throws(() => input(wrong), { kind: 'InvalidArgument' }, JSON.stringify(wrong));
   }
-  const unable = { recursiveReadOnlyMounts: false };
+  const unable = { recursiveReadOnlyMounts: false, userNamespaces: false };
   assert.throws(() => input(wanted, unable), { kind: 'FailedPrecondition', message: /^RROUnsupported: / });
   const image = { ...wanted, hostPath: '', image: { image: 'data' } };
   assert.deepEqual(input(image, unable), {

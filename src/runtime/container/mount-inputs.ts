@@ -1,5 +1,5 @@
 import { MountPropagation, type ContainerConfig, type Mount } from '../../cri/gen/api.ts';
-import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import type { MountInput } from '../oci/container-spec-input.ts';
 import type { OciFeatures } from '../oci/runtime-features.ts';
 
@@ -14,7 +14,7 @@ const PROPAGATIONS = {
 
 /**
  * CRI's mounts as the specification has them. `sources` are where they really come from, one for each; without them the mounts are only
- * checked. Pure. Throws InvalidArgument, NotImplemented.
+ * checked. Pure. Throws InvalidArgument, FailedPrecondition for what the OCI runtime or the kernel cannot.
  */
 export function mountInputs(
   { mounts }: Pick<ContainerConfig, 'mounts'>,
@@ -23,7 +23,7 @@ export function mountInputs(
 ): MountInput[] {
   return mounts.map((mount, i) => {
     checkRecursiveReadOnly(mount, features);
-    return mountInput(mount, sources?.[i]);
+    return { ...mountInput(mount, sources?.[i]), ...mappingsOf(mount, features) };
   });
 }
 
@@ -39,6 +39,20 @@ function checkRecursiveReadOnly(mount: Mount, { recursiveReadOnlyMounts }: OciFe
   throw failedPrecondition(`${RRO_UNSUPPORTED}: ${what}: the OCI runtime or the kernel has no such mounts`);
 }
 
+/** Whom the files belong to inside: kubelet asks for it for the volumes of a pod with a user namespace. */
+function mappingsOf(
+  { containerPath, image, uidMappings, gidMappings }: Mount,
+  { userNamespaces }: OciFeatures,
+): Pick<MountInput, 'idMappings'> {
+  if (uidMappings.length + gidMappings.length === 0) return {};
+  const what = `mount ${containerPath}: id mappings`;
+  if (image !== undefined) throw invalidArgument(`${what} of an image: it has those of its pod`);
+  if (uidMappings.length === 0 || gidMappings.length === 0)
+    throw invalidArgument(`${what} of users and groups go together`);
+  if (!userNamespaces) throw failedPrecondition(`${what}: the OCI runtime or the kernel has no such mounts`);
+  return { idMappings: { uids: uidMappings, gids: gidMappings } };
+}
+
 function mountInput(mount: Mount, source: string | undefined): MountInput {
   const { containerPath, hostPath, propagation } = mount;
   if (containerPath === '') throw invalidArgument('a mount has no container_path');
@@ -46,9 +60,6 @@ function mountInput(mount: Mount, source: string | undefined): MountInput {
     if (!hostPath.startsWith('/'))
       throw invalidArgument(`mount ${containerPath}: host_path "${hostPath}" is not absolute`);
     if (mount.imageSubPath !== '') throw invalidArgument(`mount ${containerPath}: image_sub_path without an image`);
-  }
-  if (mount.uidMappings.length + mount.gidMappings.length > 0) {
-    throw notImplemented(`mount ${containerPath}: id-mapped mounts are not supported yet`);
   }
   // Where an image volume is mounted is only known once its container has an id and a place.
   const from = source ?? (mount.image === undefined ? hostPath : '/');

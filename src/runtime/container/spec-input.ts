@@ -74,6 +74,7 @@ export function specInputOf(
       ipc: ipcNamespace(namespaces.ipc, paths),
       pid: pidNamespace(security, sandbox, world),
     },
+    ...(sandbox.facts.idMappings === undefined ? {} : { userNamespace: paths.user }),
     sysctls: sortSysctls(sandbox.config.linux?.sysctls ?? {}, namespaces).perContainer,
     ...(namespaces.ipc === 'own' ? {} : { shmPath: namespaces.ipc === 'host' ? '/dev/shm' : paths.shm }),
     hostsPath: paths.hosts,

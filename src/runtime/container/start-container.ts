@@ -27,6 +27,7 @@ import { mountImageVolumes, volumeMounts } from './image-volumes.ts';
 import { canStart, describe, transition, type ContainerStatus } from './state.ts';
 import { armExit, hasCommandRun, lookAtTask } from './start-outcome.ts';
 import { subjectOf } from './subject.ts';
+import { userNamespacePin } from './user-namespace-pin.ts';
 
 /** Of the whole: when hundreds are started at once, the last one's turn is long in coming, and that is no failure of its own. */
 const START_TIMEOUT_MS = 1_800_000;
@@ -161,12 +162,15 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   ]);
   // A stop of the sandbox that began before the intent was visible has not seen this container: so it must not start.
   sandboxFor(rt, meta);
-  await rt.folders.make(rootfs, 0o700);
+  // Passed through by a container whose root is nobody here.
+  await rt.folders.make(rootfs, 0o711);
   await rt.faults.reach('start-container/rootfs-folder-made');
   if (meta.facts.logPath !== undefined) await rt.folders.make(dirname(meta.facts.logPath), 0o755);
   await rt.faults.reach('start-container/folders-made');
   await withLimit(op, rt.clock, PREPARE_TIMEOUT_MS, `mounting the root file system of container ${id}`, (limited) =>
-    rt.snapshots.mount(limited, id, rootfs).then(() => mountImageVolumes(limited, rt, meta)),
+    rt.snapshots
+      .mount(limited, id, rootfs, userNamespacePin(rt, sandbox.meta.id))
+      .then(() => mountImageVolumes(limited, rt, meta)),
   );
   await rt.faults.reach('start-container/rootfs-mounted');
   const what = `preparing the task of container ${id}`;

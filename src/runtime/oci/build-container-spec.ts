@@ -99,6 +99,7 @@ function containerNamespaces(input: ContainerSpecInput): OciNamespace[] {
     ...namespaceEntry('network', network),
     ...namespaceEntry('mount', { kind: 'new' }),
   ];
+  if (input.userNamespace !== undefined) namespaces.push({ type: 'user', path: input.userNamespace });
   // On v1 the peers leave it out, and programs expect to see their path there.
   if (input.host.cgroupMode === 'v2' && input.privileged !== true) namespaces.push({ type: 'cgroup' });
   return namespaces;

@@ -13,6 +13,8 @@ export interface InfraSpecInput {
   readonly catatonit: string;
   /** The pod's, pinned. The PID namespace is always a new one: holding it is what the process is for. */
   readonly namespaces: Readonly<Record<'ipc' | 'uts' | 'network', NamespaceChoice>>;
+  /** Pin of the pod's user namespace, where it has one. */
+  readonly userNamespace?: string;
   readonly cgroupPath: string;
   readonly seccomp?: OciSeccomp;
   readonly annotations?: Readonly<Record<string, string>>;
@@ -59,6 +61,9 @@ export function buildInfraSpec(input: InfraSpecInput): OciSpec {
         ...namespaceEntry('ipc', input.namespaces.ipc),
         ...namespaceEntry('uts', input.namespaces.uts),
         ...namespaceEntry('network', input.namespaces.network),
+        ...(input.userNamespace === undefined
+          ? []
+          : namespaceEntry('user', { kind: 'path', path: input.userNamespace })),
       ],
       cgroupsPath: input.cgroupPath,
       resources: containerResources(input.host, {}, [{ allow: false, access: 'rwm' }]),

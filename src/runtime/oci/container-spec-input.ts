@@ -1,3 +1,4 @@
+import type { IdMappings } from '../../linux/id-mappings.ts';
 import type { OciDevice, OciNamespaceType, OciSeccomp } from './spec.ts';
 
 /** What of an image's configuration decides how its containers run. */
@@ -41,6 +42,8 @@ export interface MountInput {
   /** With what is mounted below the source; only with `readOnly` and private propagation, and where the OCI runtime knows `rro`. */
   readonly recursiveReadOnly?: boolean;
   readonly propagation?: 'private' | 'rslave' | 'rshared';
+  /** Whom the files of the source belong to inside. */
+  readonly idMappings?: IdMappings;
 }
 
 export interface DeviceInput {
@@ -107,6 +110,8 @@ export interface ContainerSpecInput {
 
   /** `mount` is always new. `cgroup` is the runtime's choice. */
   readonly namespaces: Readonly<Record<Exclude<OciNamespaceType, 'mount' | 'user' | 'cgroup'>, NamespaceChoice>>;
+  /** Pin of the pod's user namespace, where it has one. */
+  readonly userNamespace?: string;
   readonly sysctls?: Readonly<Record<string, string>>;
 
   /** Files and directories bound over the image's own, unless `mounts` says otherwise for the same path. */

@@ -1,7 +1,8 @@
 import { posix } from 'node:path';
 import { invalidArgument } from '../../lib/errors.ts';
+import type { IdMapping } from '../../linux/id-mappings.ts';
 import type { ContainerSpecInput, MountInput } from './container-spec-input.ts';
-import type { OciMount } from './spec.ts';
+import type { OciIdMapping, OciMount } from './spec.ts';
 
 /** What the image's own file system lies under, before anything of the pod's. */
 function baseMounts(input: ContainerSpecInput): OciMount[] {
@@ -68,7 +69,11 @@ function ownMount(mount: MountInput): OciMount {
       'rbind',
       mount.propagation === undefined || mount.propagation === 'private' ? 'rprivate' : mount.propagation,
       mount.recursiveReadOnly === true ? 'rro' : mount.readOnly === true ? 'ro' : 'rw',
+      ...(mount.idMappings === undefined ? [] : ['ridmap']),
     ],
+    ...(mount.idMappings === undefined
+      ? {}
+      : { uidMappings: mount.idMappings.uids.map(ociMapping), gidMappings: mount.idMappings.gids.map(ociMapping) }),
   };
 }
 
@@ -89,6 +94,10 @@ export function outerFirst(mounts: readonly OciMount[]): readonly OciMount[] {
 export function rootfsPropagation(mounts: readonly MountInput[] = []): 'rshared' | 'rslave' | undefined {
   if (mounts.some((mount) => mount.propagation === 'rshared')) return 'rshared';
   return mounts.some((mount) => mount.propagation === 'rslave') ? 'rslave' : undefined;
+}
+
+function ociMapping({ containerId, hostId, length }: IdMapping): OciIdMapping {
+  return { containerID: containerId, hostID: hostId, size: length };
 }
 
 function cleanPath(path: string): string {

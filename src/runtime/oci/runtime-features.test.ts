@@ -12,3 +12,12 @@ test('an OCI runtime and the kernel must both know recursive read-only mounts', 
     assert.equal(can(text, '6.1.0'), false, text);
   }
 });
+
+test('user namespaces: joined, and with mounts that have other ids', () => {
+  const can = (linux: unknown): boolean => featuresOf(JSON.stringify({ linux }), '6.1').userNamespaces;
+  const idmap = { mountExtensions: { idmap: { enabled: true } } };
+  assert.equal(can({ namespaces: ['mount', 'user'], ...idmap }), true);
+  for (const linux of [null, {}, idmap, { namespaces: ['user'] }, { namespaces: ['mount'], ...idmap }]) {
+    assert.equal(can(linux), false, JSON.stringify(linux));
+  }
+});

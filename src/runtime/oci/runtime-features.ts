@@ -8,9 +8,11 @@ import type { OciRuntimeLocation } from './oci-runtime.ts';
 export interface OciFeatures {
   /** The mount option `rro`, which holds for what is mounted below, too. */
   readonly recursiveReadOnlyMounts: boolean;
+  /** A user namespace that it is told to join, and mounts with other ids. */
+  readonly userNamespaces: boolean;
 }
 
-export const NO_FEATURES: OciFeatures = { recursiveReadOnlyMounts: false };
+export const NO_FEATURES: OciFeatures = { recursiveReadOnlyMounts: false, userNamespaces: false };
 
 /** mount_setattr(2) came with it. */
 const RECURSIVE_ATTRIBUTES_SINCE = '5.12';
@@ -21,16 +23,30 @@ export async function readFeatures(op: Op, { path, root }: OciRuntimeLocation): 
   return featuresOf(code === 0 ? stdout : '', os.release());
 }
 
+/** As far as it is read, and not believed. */
+interface Said {
+  readonly mountOptions?: unknown;
+  readonly linux?: {
+    readonly namespaces?: unknown;
+    readonly mountExtensions?: { readonly idmap?: { readonly enabled?: unknown } };
+  };
+}
+
 /** Pure. */
 export function featuresOf(text: string, kernel: string): OciFeatures {
-  let mountOptions: unknown;
+  let said: Said | null = null;
   try {
-    mountOptions = (JSON.parse(text) as { mountOptions?: unknown } | null)?.mountOptions;
+    said = JSON.parse(text) as Said | null;
   } catch {
     // Older ones print a usage.
   }
+  const { mountOptions, linux } = said ?? {};
   return {
     recursiveReadOnlyMounts:
       Array.isArray(mountOptions) && mountOptions.includes('rro') && kernelAtLeast(kernel, RECURSIVE_ATTRIBUTES_SINCE),
+    userNamespaces:
+      Array.isArray(linux?.namespaces) &&
+      linux.namespaces.includes('user') &&
+      linux.mountExtensions?.idmap?.enabled === true,
   };
 }

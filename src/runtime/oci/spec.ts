@@ -63,6 +63,14 @@ export interface OciMount {
   readonly type?: string;
   readonly source?: string;
   readonly options?: readonly string[];
+  readonly uidMappings?: readonly OciIdMapping[];
+  readonly gidMappings?: readonly OciIdMapping[];
+}
+
+export interface OciIdMapping {
+  readonly containerID: number;
+  readonly hostID: number;
+  readonly size: number;
 }
 
 export type OciNamespaceType = 'pid' | 'network' | 'mount' | 'ipc' | 'uts' | 'user' | 'cgroup';

@@ -61,6 +61,7 @@ export class InfraTaskBuilder {
         ipc: pinned(namespaces.ipc, paths.ipc),
         uts: pinned(namespaces.uts, paths.uts),
       },
+      ...(meta.facts.idMappings === undefined ? {} : { userNamespace: paths.user }),
       cgroupPath,
       seccomp: this.#deps.seccomp.forCapabilities([]),
     });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { NamespaceMode, PodSandboxConfig } from '../../cri/gen/api.ts';
 import { isKind } from '../../lib/errors.ts';
+import { NO_FEATURES } from '../oci/runtime-features.ts';
 import { planSandbox, sortSysctls, type SandboxHost } from './plan-sandbox.ts';
 
 const host: SandboxHost = {
@@ -9,7 +10,10 @@ const host: SandboxHost = {
   netnsDir: '/run/netns',
   cgroupParent: '/gantry-abc123',
   hostname: 'node',
-  runtime: { name: 'crun', path: '/usr/bin/crun', root: '/oci-crun' },
+  handler: {
+    runtime: { name: 'crun', path: '/usr/bin/crun', root: '/oci-crun' },
+    features: { ...NO_FEATURES, userNamespaces: true },
+  },
 };
 const ID = 'a'.repeat(64);
 const config = (more: object = {}): PodSandboxConfig =>
@@ -27,7 +31,7 @@ test('nothing said: everything is the pod’s', () => {
   assert.deepEqual(facts, {
     name: 'p_ns_u_2',
     runtimeHandler: '',
-    runtime: host.runtime,
+    runtime: host.handler.runtime,
     namespaces: { network: 'pod', uts: 'pod', ipc: 'pod', pid: 'pod' },
     hostname: 'p',
     cgroupPath: `/gantry-abc123/pod${ID}`,
@@ -48,10 +52,34 @@ test('what cannot be is refused', () => {
   assert.throws(() => planSandbox(ID, withOptions({ pid: NamespaceMode.TARGET }), '', host), invalid);
   assert.throws(() => planSandbox(ID, config({ linux: { cgroupParent: '/a/../../b' } }), '', host), invalid);
   assert.throws(() => planSandbox(ID, config({ linux: { cgroupParent: '/' } }), '', host), invalid);
-  const userns = withOptions({ usernsOptions: { mode: NamespaceMode.POD } });
+});
+
+test('a user namespace: one range that begins with root, of a pod that has its own namespaces', () => {
+  const range = { containerId: 0, hostId: 1000, length: 100_000 };
+  const plan = (userns: object, more: object = {}, can = true) =>
+    planSandbox(ID, withOptions({ usernsOptions: userns, ...more }), '', {
+      ...host,
+      handler: { ...host.handler, features: { ...NO_FEATURES, userNamespaces: can } },
+    });
+  const mapped = { mode: NamespaceMode.POD, uids: [range], gids: [range] };
+  assert.deepEqual(plan(mapped).idMappings, { uids: [range], gids: [range] });
+  assert.equal(plan({ mode: NamespaceMode.NODE }).idMappings, undefined);
+  const refused = [
+    { mode: NamespaceMode.CONTAINER },
+    { mode: NamespaceMode.TARGET },
+    { mode: NamespaceMode.POD },
+    { ...mapped, uids: [range, range] },
+    { ...mapped, gids: [{ ...range, containerId: 1 }] },
+    { ...mapped, gids: [{ ...range, length: 0 }] },
+    { ...mapped, uids: [{ ...range, hostId: 0xffff_fff0 }] },
+  ];
+  for (const userns of refused) assert.throws(() => plan(userns), invalid, JSON.stringify(userns));
+  for (const kind of ['network', 'pid', 'ipc']) {
+    assert.throws(() => plan(mapped, { [kind]: NamespaceMode.NODE }), invalid, kind);
+  }
   assert.throws(
-    () => planSandbox(ID, userns, '', host),
-    (error) => isKind(error, 'NotImplemented'),
+    () => plan(mapped, {}, false),
+    (error) => isKind(error, 'FailedPrecondition'),
   );
 });
 

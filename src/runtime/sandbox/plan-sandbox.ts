@@ -1,17 +1,18 @@
 import { basename, join, normalize } from 'node:path';
 import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
-import { GantryError, invalidArgument } from '../../lib/errors.ts';
+import { invalidArgument } from '../../lib/errors.ts';
 import { podSysctl } from '../../linux/sysctl-name.ts';
-import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
+import type { WorkingRuntime } from '../oci/probe.ts';
 import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
+import { userNamespaceOf } from './user-namespace.ts';
 
 export interface SandboxHost {
   readonly instance: string;
   readonly netnsDir: string;
   readonly cgroupParent: string;
   readonly hostname: string;
-  /** Of the handler that is asked for. */
-  readonly runtime: OciRuntimeLocation;
+  /** That is asked for. */
+  readonly handler: Pick<WorkingRuntime, 'runtime' | 'features'>;
 }
 
 /** Decides what a sandbox will be. Pure. Throws InvalidArgument for what cannot be, NotImplemented for what is not there yet. */
@@ -24,10 +25,12 @@ export function planSandbox(
   const metadata = metadataOf(config);
   const namespaces = namespacesOf(config);
   sortSysctls(config.linux?.sysctls ?? {}, namespaces);
+  const idMappings = userNamespaceOf(config, namespaces, host.handler.features);
   const facts: SandboxFacts = {
     name: [metadata.name, metadata.namespace, metadata.uid, String(metadata.attempt)].join('_'),
     runtimeHandler,
-    runtime: host.runtime,
+    runtime: host.handler.runtime,
+    ...(idMappings === undefined ? {} : { idMappings }),
     namespaces,
     hostname: namespaces.uts === 'host' || config.hostname === '' ? host.hostname : config.hostname,
     cgroupPath: cgroupPathOf(config.linux?.cgroupParent ?? '', id, host.cgroupParent),
@@ -50,9 +53,6 @@ export function namespacesOf(config: PodSandboxConfig): SandboxNamespaces {
   const network = options?.network ?? NamespaceMode.POD;
   const pid = options?.pid ?? NamespaceMode.POD;
   const ipc = options?.ipc ?? NamespaceMode.POD;
-  if (options?.usernsOptions?.mode === NamespaceMode.POD) {
-    throw new GantryError('NotImplemented', 'user namespaces are not supported yet');
-  }
   if (network !== NamespaceMode.POD && network !== NamespaceMode.NODE) {
     throw invalidArgument(`network namespace mode ${String(network)} is not one of POD and NODE`);
   }

@@ -45,7 +45,7 @@ export async function runPodSandbox(
   const facts = planSandbox(id, config, runtimeHandler, {
     ...rt.settings,
     hostname: hostname(),
-    runtime: rt.handlers.choose(runtimeHandler).runtime,
+    handler: rt.handlers.choose(runtimeHandler),
   });
   const meta: SandboxMeta = { id, config, facts };
   const fingerprint = fingerprintOf(config);
@@ -169,7 +169,12 @@ async function makeCgroup(op: Op, rt: RuntimeContext, meta: SandboxMeta, items: 
 }
 
 async function makeFiles(op: Op, rt: RuntimeContext, meta: SandboxMeta, paths: SandboxPaths): Promise<void> {
-  await writeSandboxFiles(paths, { dns: meta.config.dnsConfig, hostname: meta.facts.hostname });
+  const { hostname, idMappings } = meta.facts;
+  await writeSandboxFiles(paths, {
+    dns: meta.config.dnsConfig,
+    hostname,
+    ...(idMappings === undefined ? {} : { idMappings }),
+  });
   await rt.faults.reach('run-sandbox/files-written');
   if (meta.facts.namespaces.ipc !== 'pod') return;
   await mkdir(paths.shm, { recursive: true, mode: 0o1777 });
@@ -183,6 +188,7 @@ function pinPathsOf({ facts }: SandboxMeta, paths: SandboxPaths): Partial<Record
     ...(facts.netnsPath === undefined ? {} : { net: facts.netnsPath }),
     ...(facts.namespaces.ipc === 'pod' ? { ipc: paths.ipc } : {}),
     ...(facts.namespaces.uts === 'pod' ? { uts: paths.uts } : {}),
+    ...(facts.idMappings === undefined ? {} : { user: paths.user }),
   };
 }
 
@@ -191,6 +197,7 @@ async function pinNamespaces(op: Op, rt: RuntimeContext, meta: SandboxMeta, path
   if (Object.keys(wanted).length === 0) return;
   const pins = await rt.namespaces.pin(op, {
     paths: wanted,
+    ...(meta.facts.idMappings === undefined ? {} : { idMappings: meta.facts.idMappings }),
     ...(meta.facts.namespaces.uts === 'pod' ? { hostname: meta.facts.hostname } : {}),
     sysctls: sortSysctls(meta.config.linux?.sysctls ?? {}, meta.facts.namespaces).pinned,
   });

@@ -1,6 +1,7 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { chown, readFile, writeFile } from 'node:fs/promises';
 import type { DNSConfig } from '../../cri/gen/api.ts';
 import { errnoOf, invalidArgument } from '../../lib/errors.ts';
+import { hostIdOf, type IdMappings } from '../../linux/id-mappings.ts';
 import type { SandboxPaths } from '../store/paths.ts';
 
 /** The resolver's own limits (resolv.conf(5)) are left to the caller; a line break would start a line of its own. */
@@ -20,7 +21,11 @@ export function resolvConfOf(dns: DNSConfig | undefined): string | undefined {
 /** The files that every container of the pod finds in /etc, unless it mounts its own there. */
 export async function writeSandboxFiles(
   paths: SandboxPaths,
-  { dns, hostname }: { readonly dns: DNSConfig | undefined; readonly hostname: string },
+  {
+    dns,
+    hostname,
+    idMappings,
+  }: { readonly dns: DNSConfig | undefined; readonly hostname: string; readonly idMappings?: IdMappings },
 ): Promise<void> {
   const resolvConf = resolvConfOf(dns);
   await Promise.all([
@@ -28,6 +33,10 @@ export async function writeSandboxFiles(
     copyOrEmpty('/etc/hosts', paths.hosts),
     write(paths.hostname, `${hostname}\n`),
   ]);
+  if (idMappings === undefined) return;
+  // The pod's own root may change them, as elsewhere.
+  const [uid, gid] = [hostIdOf(idMappings.uids, 0), hostIdOf(idMappings.gids, 0)];
+  await Promise.all([paths.resolvConf, paths.hosts, paths.hostname].map((path) => chown(path, uid, gid)));
 }
 
 async function write(path: string, text: string): Promise<void> {

@@ -16,7 +16,7 @@ export type SandboxState =
   | { readonly kind: 'ready' }
   | { readonly kind: 'notready'; readonly why: string; readonly sinceWallMs: number };
 
-export type PinKind = 'net' | 'ipc' | 'uts';
+export type PinKind = 'net' | 'ipc' | 'uts' | 'user';
 
 /** A namespace kept alive by a bind mount of its file. */
 export interface Pin {

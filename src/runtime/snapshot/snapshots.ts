@@ -15,6 +15,7 @@ import {
 import { NO_FAULTS, type FaultPoints } from '../../lib/fault-points.ts';
 import type { Log } from '../../lib/log.ts';
 import { fromNodeError } from '../../linux/errno.ts';
+import { hostIdOf, type IdMappings } from '../../linux/id-mappings.ts';
 import { readMountinfo, type MountInfo } from '../../linux/mountinfo.ts';
 import type { OverlayRequest, UnmountOutcome } from '../../linux/mounts.ts';
 import { bootId } from '../../linux/procfs.ts';
@@ -116,7 +117,7 @@ export class Snapshots {
    * same layers changes nothing.
    * @throws NotFound for a layer that is not there, AlreadyExists for an id with other layers.
    */
-  async prepare(op: Op, id: string, diffIds: readonly string[]): Promise<void> {
+  async prepare(op: Op, id: string, diffIds: readonly string[], idMappings?: IdMappings): Promise<void> {
     const directory = this.#directoryOf(id);
     op.signal.throwIfAborted();
     const record = await readRecord(directory);
@@ -129,11 +130,17 @@ export class Snapshots {
     const staging = join(this.#directory, `${STAGING_PREFIX}${randomBytes(8).toString('hex')}`);
     this.#working.add(staging);
     try {
-      await this.#make(op, staging, stack, {
-        version: 1,
-        diffIds: [...diffIds],
-        bootId: await this.#bootId(),
-      });
+      await this.#make(
+        op,
+        staging,
+        stack,
+        {
+          version: 1,
+          diffIds: [...diffIds],
+          bootId: await this.#bootId(),
+        },
+        idMappings,
+      );
       await this.#faults.reach('make-snapshot/staged');
       await rename(staging, directory);
       await this.#faults.reach('make-snapshot/placed');
@@ -156,7 +163,7 @@ export class Snapshots {
     op: Op,
     id: string,
     target: string,
-    { readOnly = false }: { readonly readOnly?: boolean } = {},
+    { readOnly = false, userNamespace }: { readonly readOnly?: boolean; readonly userNamespace?: string } = {},
   ): Promise<void> {
     const directory = this.#directoryOf(id);
     const record = await readRecord(directory);
@@ -167,12 +174,13 @@ export class Snapshots {
     const elsewhere = mounted[0];
     // Two overlays over one upper directory corrupt each other.
     if (elsewhere !== undefined) throw failedPrecondition(`snapshot ${id} is mounted on ${elsewhere.mountPoint}`);
+    const mapped = userNamespace === undefined ? {} : { userNamespace };
     if (readOnly) {
-      await this.#deps.mounts.overlay(op, this.#readOnlyRequest(directory, stack, target));
+      await this.#deps.mounts.overlay(op, { ...this.#readOnlyRequest(directory, stack, target), ...mapped });
       return;
     }
     await this.#forgetVolatile(id, directory, record);
-    await this.#deps.mounts.overlay(op, this.#request(directory, stack, target));
+    await this.#deps.mounts.overlay(op, { ...this.#request(directory, stack, target), ...mapped });
   }
 
   /**
@@ -215,23 +223,30 @@ export class Snapshots {
     return lowerStack(diffIds.map((diffId) => this.#deps.layers.marker(diffId)));
   }
 
-  async #make(op: Op, staging: string, stack: LowerStack, record: SnapshotRecord): Promise<void> {
+  async #make(
+    op: Op,
+    staging: string,
+    stack: LowerStack,
+    record: SnapshotRecord,
+    idMappings: IdMappings = { uids: [], gids: [] },
+  ): Promise<void> {
     await mkdir(staging, { mode: 0o700 });
     await this.#faults.reach('make-snapshot/folder-made');
     const upper = join(staging, 'upper');
     await mkdir(upper);
     // The upper directory's root is the one that is seen.
-    await chown(upper, stack.root.uid, stack.root.gid);
+    await chown(upper, hostIdOf(idMappings.uids, stack.root.uid), hostIdOf(idMappings.gids, stack.root.gid));
     await chmod(upper, stack.root.mode);
     await mkdir(join(staging, 'work'), { mode: 0o700 });
-    if (stack.hasImplied && stack.diffIds.length > 1) await this.#repairImplied(op, upper, stack);
+    if (stack.hasImplied && stack.diffIds.length > 1) await this.#repairImplied(op, upper, stack, idMappings);
     await writeFile(join(staging, RECORD_NAME), `${JSON.stringify(record)}\n`, { mode: 0o600 });
   }
 
-  async #repairImplied(op: Op, upper: string, stack: LowerStack): Promise<void> {
+  async #repairImplied(op: Op, upper: string, stack: LowerStack, idMappings: IdMappings): Promise<void> {
     const { layers, createThread } = this.#deps;
     await createThread.run(op, 'repair-implied', {
       upper,
+      idMappings,
       layers: stack.diffIds.map((diffId) => ({
         files: layers.filesOf(diffId),
         implied: layers.marker(diffId).impliedDirectories,

@@ -91,6 +91,7 @@ export class RuntimePaths {
       shm: join(dir, 'shm'),
       ipc: join(dir, 'ipc'),
       uts: join(dir, 'uts'),
+      user: join(dir, 'user'),
       resolvConf: join(dir, 'resolv.conf'),
       hosts: join(dir, 'hosts'),
       hostname: join(dir, 'hostname'),
@@ -109,6 +110,7 @@ export interface SandboxPaths {
   readonly shm: string;
   readonly ipc: string;
   readonly uts: string;
+  readonly user: string;
   readonly resolvConf: string;
   readonly hosts: string;
   readonly hostname: string;

@@ -1,6 +1,7 @@
 import { PodSandboxConfig } from '../../cri/gen/api.ts';
 import { internal } from '../../lib/errors.ts';
 import type { JournalSubject } from '../../journal/journal.ts';
+import type { IdMappings } from '../../linux/id-mappings.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SandboxStatus } from '../sandbox/state.ts';
 import type { RecordCodec, RecordStore, StoredRecord } from './record-store.ts';
@@ -23,6 +24,8 @@ export interface SandboxFacts {
   readonly runtime?: OciRuntimeLocation;
   readonly namespaces: SandboxNamespaces;
   readonly hostname: string;
+  /** Set where the pod has a user namespace of its own. */
+  readonly idMappings?: IdMappings;
   /** Below the cgroup mounts; every container of the pod has its own below it. */
   readonly cgroupPath: string;
   /** Set where the pod has a network of its own. */

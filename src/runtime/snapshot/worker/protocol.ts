@@ -1,4 +1,5 @@
 import type { ErrorKind } from '../../../lib/errors.ts';
+import type { IdMappings } from '../../../linux/id-mappings.ts';
 import type { LayerMarker } from '../layer-marker.ts';
 import type { UnpackLimits } from '../unpack/unpack-limits.ts';
 
@@ -40,6 +41,8 @@ export interface TreeUsage {
 export interface RepairImpliedJob {
   /** Where the directories are made: an upper directory that nothing uses yet. */
   readonly upper: string;
+  /** Whose ids the directories are to have. */
+  readonly idMappings: IdMappings;
   /** Top first: the files of each layer, and which of its directories it only implies. */
   readonly layers: readonly { readonly files: string; readonly implied: readonly string[] }[];
 }

@@ -1,4 +1,5 @@
 import { errnoOf } from '../../../lib/errors.ts';
+import { hostIdOf, type IdMappings } from '../../../linux/id-mappings.ts';
 import { AT_FDCWD, O, RESOLVE } from '../../../linux/kernel-constants.ts';
 import type { FileSyscalls, StatxResult } from '../../../linux/syscalls.ts';
 import { joined, LayerTree, OPAQUE_XATTR, pathArgument } from '../unpack/layer-tree.ts';
@@ -10,7 +11,10 @@ import type { RepairImpliedJob } from './protocol.ts';
  * an overlay the uppermost directory's mode and owner are what is seen: /tmp would no longer be 1777. So the
  * upper directory gets such directories with what the uppermost layer says that does describe them.
  */
-export function runRepairImpliedJob({ upper, layers }: RepairImpliedJob, { sys }: JobContext): { repaired: number } {
+export function runRepairImpliedJob(
+  { upper, layers, idMappings }: RepairImpliedJob,
+  { sys }: JobContext,
+): { repaired: number } {
   using target = new LayerTree(sys, upper);
   const stack = layers.map((layer) => ({ files: layer.files, implied: new Set(layer.implied) }));
   // Shortest first, so that a parent is made before what is in it.
@@ -18,7 +22,8 @@ export function runRepairImpliedJob({ upper, layers }: RepairImpliedJob, { sys }
   let repaired = 0;
   for (const path of paths) {
     const seen = seenOf(sys, stack, path);
-    if (seen !== undefined && seen.isImplied && !isUsual(seen.stat)) repaired += makeLike(sys, target, stack, path);
+    if (seen !== undefined && seen.isImplied && !isUsual(seen.stat))
+      repaired += makeLike(sys, target, stack, path, idMappings);
   }
   return { repaired };
 }
@@ -46,7 +51,13 @@ function seenOf(sys: FileSyscalls, stack: Stack, path: string): SeenDirectory | 
   return undefined;
 }
 
-function makeLike(sys: FileSyscalls, target: LayerTree, stack: Stack, path: string): number {
+function makeLike(
+  sys: FileSyscalls,
+  target: LayerTree,
+  stack: Stack,
+  path: string,
+  { uids, gids }: IdMappings,
+): number {
   let whole = '';
   let made = 0;
   for (const name of path.split('/')) {
@@ -55,7 +66,8 @@ function makeLike(sys: FileSyscalls, target: LayerTree, stack: Stack, path: stri
     if (target.stat(parent, name) !== undefined) continue;
     const like = seenOf(sys, stack, whole)?.stat;
     sys.mkdirat(parent, pathArgument(name), like === undefined ? 0o755 : like.mode & 0o7777);
-    if (like !== undefined) sys.fchownat(parent, pathArgument(name), like.uid, like.gid);
+    const { uid, gid } = like ?? { uid: 0, gid: 0 };
+    sys.fchownat(parent, pathArgument(name), hostIdOf(uids, uid), hostIdOf(gids, gid));
     made++;
   }
   return made;
