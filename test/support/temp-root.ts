@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm, rmdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLAIMS_FOLDER } from '../../src/gantryd/claims.ts';
@@ -51,6 +51,8 @@ export class TempRoot implements AsyncDisposable {
   static async make(): Promise<TempRoot> {
     const instance = `t${randomBytes(4).toString('hex').slice(0, 7)}`;
     const dir = await mkdtemp(join(tmpdir(), `g-${instance}-`));
+    // Passed through by a container whose root is nobody here.
+    await chmod(dir, 0o711);
     return await TempRoot.at({ dir, instance, state: join(dir, 'run'), netnsDir: join(dir, 'netns') });
   }
 
