@@ -3,12 +3,18 @@ import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
+import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
+<<<<<<< HEAD
 import { canIdMapLayers } from '../linux/id-mapped-layers.ts';
+=======
+import { bootId } from '../linux/procfs.ts';
+>>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
 import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
 import { parseHandlers } from './oci/handler-settings.ts';
+import { ProbeMemory } from './oci/probe-memory.ts';
 import { probeCandidate, type ProbeDeps } from './oci/probe.ts';
 import { RuntimeHandlers } from './oci/runtime-handlers.ts';
 import { SeccompProfiles } from './oci/seccomp.ts';
@@ -52,8 +58,12 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   await cgroups.ensureParent(settings.cgroupParent);
   await cgroups.create(monitorCgroup);
   const paths = new RuntimePaths(settings.root, settings.state);
+<<<<<<< HEAD
   /** Asked only for an OCI runtime that can. */
   let mapsLayers: Promise<boolean> | undefined;
+=======
+  const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
+>>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
   const probeDeps: ProbeDeps = {
     clock,
     cgroupHost,
@@ -64,24 +74,28 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const handlers = new RuntimeHandlers({
     choice: settings.ociRuntime,
     configured: parseHandlers(settings.runtimes ?? []),
+<<<<<<< HEAD
     probe: async (probeOp, candidate) => {
       const found = await probeCandidate(probeOp, candidate, probeDeps);
       if ('reason' in found || !found.features.userNamespaces) return found;
       mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
       return { ...found, features: { ...found.features, userNamespaces: await mapsLayers } };
+=======
+    recall: (candidate) => memory.recall(candidate),
+    probe: async (probeOp, candidate) => {
+      const outcome = await probeCandidate(probeOp, candidate, probeDeps);
+      await memory.note(candidate, outcome);
+      return outcome;
+>>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
     },
   });
-  await handlers.probe(op);
-  if (handlers.unready !== undefined) {
-    if (!hadRecords) throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
-    op.log.error(
-      { reason: handlers.unready },
-      'no new pod can be made; what there is can be looked at, stopped and removed',
-    );
-    void handlers.keepTrying(op, clock);
+  await handlers.open(op);
+  if (handlers.unready !== undefined && !hadRecords) {
+    throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
   }
   const facts = await gatherHostFacts(cgroupHost);
   const parser = await findProgram('apparmor_parser');
+  void handlers.verify(op, clock);
   return {
     cgroups,
     monitorCgroup,

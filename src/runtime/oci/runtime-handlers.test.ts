@@ -5,6 +5,7 @@ import { messageOf } from '../../lib/errors.ts';
 import { FakeClock } from '../../lib/fake-clock.ts';
 import { silentLog } from '../../lib/log.ts';
 import { defaultCandidates, parseHandlers } from './handler-settings.ts';
+import type { ProbeOutcome } from './probe-memory.ts';
 import { NO_FEATURES } from './runtime-features.ts';
 import { RuntimeHandlers } from './runtime-handlers.ts';
 
@@ -82,4 +83,42 @@ test('none works: it says why, tries again less and less often, and is ready whe
   await trying;
   assert.equal(made.unready, undefined);
   assert.equal(made.choose('').runtime.name, 'runc');
+});
+
+test('what an earlier process has found is believed, and tried a while later', async () => {
+  const clock = new FakeClock();
+  const outcomes = new Map<string, ProbeOutcome>();
+  const working = { runtime: { name: 'runc', path: '/runc', root: '' }, version: '1', features: NO_FEATURES };
+  const tried: string[] = [];
+  const made = new RuntimeHandlers({
+    choice: 'auto',
+    configured: [],
+    recall: ({ name }) => Promise.resolve(name === 'runc' ? working : { name, reason: 'broken' }),
+    probe: (_op, { name }) => {
+      tried.push(name);
+      return Promise.resolve(outcomes.get(name) ?? { name, reason: 'broken by now' });
+    },
+  });
+  await made.open(op);
+  assert.equal(made.choose('').runtime.path, '/runc');
+  assert.deepEqual(tried, []);
+  void made.verify(op, clock);
+  await clock.advance(60_000);
+  assert.deepEqual(tried.slice(0, 2), ['crun', 'runc']);
+  assert.match(made.unready ?? '', /broken by now/);
+  outcomes.set('runc', working);
+  await clock.advance(120_000);
+  assert.equal(made.choose('').runtime.path, '/runc');
+});
+
+test('where all that is known is refused, it is tried before anybody is told so', async () => {
+  const working = { runtime: { name: 'runc', path: '/runc', root: '' }, version: '1', features: NO_FEATURES };
+  const made = new RuntimeHandlers({
+    choice: 'runc',
+    configured: [],
+    recall: ({ name }) => Promise.resolve({ name, reason: 'broken' }),
+    probe: () => Promise.resolve(working),
+  });
+  await made.open(op);
+  assert.equal(made.unready, undefined);
 });

@@ -3,6 +3,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { failedPrecondition, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
 import { defaultCandidates } from './handler-settings.ts';
 import type { OciRuntimeLocation } from './oci-runtime.ts';
+import type { ProbeOutcome } from './probe-memory.ts';
 import type { Candidate, RefusedRuntime, WorkingRuntime } from './probe.ts';
 import { NO_FEATURES, type OciFeatures } from './runtime-features.ts';
 
@@ -11,7 +12,9 @@ export interface HandlersDeps {
   readonly choice: string;
   /** Beside the default one, by name. */
   readonly configured: readonly Candidate[];
-  probe(op: Op, candidate: Candidate): Promise<WorkingRuntime | RefusedRuntime>;
+  probe(op: Op, candidate: Candidate): Promise<ProbeOutcome>;
+  /** What an earlier process has found by a probe, if that may still be believed. */
+  recall?(candidate: Candidate): Promise<ProbeOutcome | undefined>;
 }
 
 /** What the runtime's verbs ask. */
@@ -19,6 +22,8 @@ export type Handlers = Pick<RuntimeHandlers, 'unready' | 'default' | 'working' |
 
 const FIRST_AGAIN_MS = 2_000;
 const LAST_AGAIN_MS = 60_000;
+/** A daemon that has just started has better things to do. */
+const VERIFY_AFTER_MS = 10_000;
 
 /**
  * The OCI runtimes that sandboxes are made with, by CRI's `runtime_handler`. What works was found by running a container with it. Where the
@@ -29,6 +34,8 @@ export class RuntimeHandlers {
   #default: WorkingRuntime | undefined;
   readonly #working = new Map<string, WorkingRuntime>();
   readonly #refused = new Map<string, RefusedRuntime>();
+  /** Believed, and not tried by this process yet. */
+  readonly #recalled: Candidate[] = [];
 
   constructor(deps: HandlersDeps) {
     this.#deps = deps;
@@ -80,16 +87,48 @@ export class RuntimeHandlers {
     return this.working.find(({ runtime }) => runtime.path === path)?.features ?? NO_FEATURES;
   }
 
+  /** Takes what an earlier process has found where that may be believed, and tries the rest. */
+  async open(op: Op): Promise<void> {
+    await this.probe(op, (candidate) => this.#recallOrTry(op, candidate));
+    // What was refused once may work by now.
+    if (this.#default === undefined && this.#recalled.length > 0) await this.probe(op);
+  }
+
   /** Tries the default one, then the others side by side. */
-  async probe(op: Op): Promise<void> {
+  async probe(op: Op, find = (candidate: Candidate) => this.#deps.probe(op, candidate)): Promise<void> {
     const tried = new Set<string>();
     for (const candidate of defaultCandidates(this.#deps.choice, this.#deps.configured)) {
       if (this.#default !== undefined) break;
       tried.add(candidate.name);
-      this.#default = await this.#try(op, candidate);
+      this.#default = this.#take(candidate, await find(candidate));
     }
     const others = this.#deps.configured.filter(({ name }) => !this.#working.has(name) && !tried.has(name));
-    await Promise.all(others.map((candidate) => this.#try(op, candidate)));
+    await Promise.all(others.map(async (candidate) => this.#take(candidate, await find(candidate))));
+  }
+
+  /** Tries what was only believed; where the default one works no more, as long as it does not. Never throws. */
+  async verify({ signal, log }: Op, clock: Clock): Promise<void> {
+    try {
+      if (this.#recalled.length > 0) await clock.sleep(VERIFY_AFTER_MS, signal);
+      for (const candidate of this.#recalled.splice(0)) {
+        const isDefault = this.#default?.runtime.name === candidate.name;
+        const found = this.#take(candidate, await this.#deps.probe({ signal, log }, candidate));
+        if (isDefault) this.#default = found;
+      }
+    } catch (error) {
+      if (!signal.aborted) log.error({ error: messageOf(error) }, 'the OCI runtime could not be tried again');
+      return;
+    }
+    if (this.unready === undefined) return;
+    log.error({ reason: this.unready }, 'no new pod can be made; what there is can be looked at, stopped and removed');
+    await this.keepTrying({ signal, log }, clock);
+  }
+
+  async #recallOrTry(op: Op, candidate: Candidate): Promise<ProbeOutcome> {
+    const recalled = await this.#deps.recall?.(candidate);
+    if (recalled === undefined) return await this.#deps.probe(op, candidate);
+    this.#recalled.push(candidate);
+    return recalled;
   }
 
   /** While the default one does not work: tries again, less and less often, until it does. Never throws. */
@@ -105,14 +144,14 @@ export class RuntimeHandlers {
     }
   }
 
-  async #try(op: Op, candidate: Candidate): Promise<WorkingRuntime | undefined> {
-    const found = await this.#deps.probe(op, candidate);
+  #take({ name }: Candidate, found: ProbeOutcome): WorkingRuntime | undefined {
     if ('reason' in found) {
-      this.#refused.set(candidate.name, found);
+      this.#working.delete(name);
+      this.#refused.set(name, found);
       return undefined;
     }
-    this.#refused.delete(candidate.name);
-    this.#working.set(candidate.name, found);
+    this.#refused.delete(name);
+    this.#working.set(name, found);
     return found;
   }
 

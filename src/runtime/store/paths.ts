@@ -74,6 +74,11 @@ export class RuntimePaths {
     return name !== '' && path === this.ociState(name) ? name : undefined;
   }
 
+  /** What was found by trying the OCI runtimes. */
+  get probeMemory(): string {
+    return join(this.state, 'oci-runtimes.json');
+  }
+
   /** Bundle of the container by which an OCI runtime of that name is tried. */
   probeBundle(runtime: string): string {
     return join(this.state, `probe-${runtime}`);
