@@ -5,7 +5,7 @@ import type { KubeClient } from '../kube/client.ts';
 import type { GantryExtensions, PendingWork } from '../kube/gantry-extensions.ts';
 import type { Runtime } from '../runtime/main.ts';
 import { explainContainer, explainPod } from './explain-pod.ts';
-import { imageSummary, importImage, pullImage } from './image-transfers.ts';
+import { imageDetails, imageSummary, importImage, pullImage } from './image-transfers.ts';
 import { readPodMetrics } from './pod-metrics.ts';
 import { stopByName } from './stop-request.ts';
 
@@ -29,6 +29,11 @@ export function gantryExtensions({ runtime, journal, kube, agent }: ExtensionDep
     stop: (op, request) =>
       stopByName(op, { runtime: runtime.runtime, kube, stop: (inner, order) => runtime.stop(inner, order) }, request),
     listImages: () => Promise.resolve(images.list().map(imageSummary)),
+    inspectImage: async (_op, reference) => {
+      const record = images.resolve(reference);
+      if (record === undefined) throw notFound(`image ${reference} is not here`);
+      return imageDetails(record, await images.configText(record.id));
+    },
     pullImage: (op, request) => pullImage(op, images, request),
     importImage: (op, request) => importImage(op, images, request),
     removeImage: async (op, reference, { force = false } = {}) => {

@@ -1,5 +1,11 @@
 import type { Op } from '../lib/abort.ts';
-import type { ImageImportRequest, ImageProgress, ImagePullRequest, ImageSummary } from '../kube/gantry-extensions.ts';
+import type {
+  ImageDetails,
+  ImageImportRequest,
+  ImageProgress,
+  ImagePullRequest,
+  ImageSummary,
+} from '../kube/gantry-extensions.ts';
 import type { ImageStore } from '../runtime/image/image-store.ts';
 import type { ImportRequest } from '../runtime/image/import/import-images.ts';
 import type { ImageRecord } from '../runtime/image/image-record.ts';
@@ -12,6 +18,17 @@ export function imageSummary(image: ImageRecord): ImageSummary {
     digests: image.repoDigests,
     sizeBytes: image.sizeBytes,
     ...(image.pinned ? { pinned: true } : {}),
+  };
+}
+
+/** `gantry image inspect` */
+export function imageDetails(image: ImageRecord, configText: string | undefined): ImageDetails {
+  return {
+    ...imageSummary(image),
+    storedAt: new Date(image.storedAtWallMs).toISOString(),
+    ...(image.manifestDigest === undefined ? {} : { manifestDigest: image.manifestDigest }),
+    layers: image.layers,
+    config: configText === undefined ? {} : (JSON.parse(configText) as unknown),
   };
 }
 

@@ -77,6 +77,17 @@ export interface ImageSummary {
   readonly pinned?: boolean;
 }
 
+/** What is known of one image. */
+export interface ImageDetails extends ImageSummary {
+  /** RFC 3339. */
+  readonly storedAt: string;
+  readonly manifestDigest?: string;
+  /** From the bottom up; sizes are those of the unpacked files. */
+  readonly layers: readonly { readonly diffId: string; readonly digest: string; readonly sizeBytes: number }[];
+  /** The image's configuration as it came: an object of the OCI image specification. */
+  readonly config: unknown;
+}
+
 export type ImageProgress =
   | {
       readonly kind: 'progress';
@@ -132,6 +143,8 @@ export interface GantryExtensions extends PodMetricsReader {
   /** Resolves when the container has ended. */
   stop(op: Op, request: StopRequest): Promise<StopOutcome>;
   listImages(op: Op): Promise<readonly ImageSummary[]>;
+  /** By name, id, or the unambiguous beginning of an id. Throws NotFound. */
+  inspectImage(op: Op, reference: string): Promise<ImageDetails>;
   /** The last items are `done`, one for each image; a failure throws. */
   pullImage(op: Op, request: ImagePullRequest): AsyncIterable<ImageProgress>;
   importImage(op: Op, request: ImageImportRequest): AsyncIterable<ImageProgress>;

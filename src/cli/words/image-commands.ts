@@ -33,6 +33,18 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
       ),
     );
   image
+    .command('inspect')
+    .description('all that is known of images: names, layers, configuration')
+    .argument('<reference...>', 'names or ids')
+    .option('-o, --output <format>', 'json or yaml', 'json')
+    .action((references: string[], o: { output: string }) =>
+      run(async () => {
+        if (o.output !== 'json' && o.output !== 'yaml') throw invalidArgument('--output should be json or yaml');
+        const { imageInspect } = await import('../commands/image-inspect.ts');
+        return await imageInspect(host.context(), references, { format: o.output });
+      }),
+    );
+  image
     .command('rm')
     .description('remove names of images, and images that no name is left of')
     .argument('<reference...>', 'names or ids')

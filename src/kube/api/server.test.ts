@@ -77,6 +77,10 @@ const extensions: GantryExtensions = {
     await Promise.resolve();
     yield { kind: 'done', image };
   },
+  inspectImage: (_op, reference) =>
+    reference === 'gone'
+      ? Promise.reject(notFound('image gone is not here'))
+      : Promise.resolve({ ...image, storedAt: '2026-01-01T00:00:00Z', layers: [], config: { reference } }),
   removeImage: (_op, reference, options) =>
     Promise.resolve(options?.force === true ? [reference, 'forced'] : [reference]),
 };
@@ -573,6 +577,10 @@ describe('the API over a socket', () => {
     );
     assert.deepEqual(await gantry.listImages(op), [image]);
     assert.deepEqual(await gantry.removeImage(op, 'host:5000/a/b@sha256:1'), ['host:5000/a/b@sha256:1']);
+    assert.deepEqual((await gantry.inspectImage(op, 'host:5000/a/b@sha256:1')).config, {
+      reference: 'host:5000/a/b@sha256:1',
+    });
+    await assert.rejects(gantry.inspectImage(op, 'gone'), (error) => isKind(error, 'NotFound'));
     assert.deepEqual(await gantry.removeImage(op, 'a', { force: true }), ['a', 'forced']);
     const kinds: string[] = [];
     for await (const item of gantry.pullImage(op, { reference: 'a' })) kinds.push(item.kind);

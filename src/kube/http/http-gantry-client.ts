@@ -3,6 +3,7 @@ import type { DoctorReport } from '../../lib/doctor.ts';
 import type {
   Explanation,
   GantryExtensions,
+  ImageDetails,
   ImageProgress,
   ImageSummary,
   PodSubresources,
@@ -62,6 +63,10 @@ export function httpGantryClient(connection: HttpConnection, versions: Versions)
     listImages: async (op) => {
       const request: HttpRequest = { method: 'GET', path: [...BASE, 'images'] };
       return (await ask<{ items: ImageSummary[] }>(op, request, 'items')).items;
+    },
+    inspectImage: async (op, reference) => {
+      const request: HttpRequest = { method: 'GET', path: [...BASE, 'images', 'inspect'], query: { reference } };
+      return await ask<ImageDetails>(op, request, 'id', 'layers', 'config');
     },
     pullImage: (op, body) =>
       progress(connection, op, { method: 'POST', path: [...BASE, 'images', 'pull'], body }, versions),

@@ -116,14 +116,22 @@ async function images({ extensions }: GantryRoutesDeps, exchange: Exchange, verb
       JSON_LINES,
       progressLines(handler.importImage(op, importRequest(await posted(exchange)))),
     );
+  } else if (verb === 'inspect') {
+    if (method !== 'GET') throw methodNotAllowed(exchange);
+    sendJson(exchange, 200, await handler.inspectImage(op, requiredReference(query)));
   } else if (verb !== '') throw noSuchPath(exchange);
   else if (method === 'GET') sendJson(exchange, 200, { items: await handler.listImages(op) });
   else if (method === 'DELETE') {
-    const reference = query.get('reference') ?? '';
-    if (reference === '') throw apiError('BadRequest', 'reference: Required value');
-    const force = query.get('force') === 'true';
+    const reference = requiredReference(query);
+    const force = flagOf(query, 'force');
     sendJson(exchange, 200, { removed: await handler.removeImage(op, reference, { force }) });
   } else throw methodNotAllowed(exchange);
+}
+
+function requiredReference(query: URLSearchParams): string {
+  const reference = query.get('reference') ?? '';
+  if (reference === '') throw apiError('BadRequest', 'reference: Required value');
+  return reference;
 }
 
 const JSON_LINES = 'application/x-ndjson';
