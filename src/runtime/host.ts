@@ -5,11 +5,8 @@ import { failedPrecondition } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
-<<<<<<< HEAD
 import { canIdMapLayers } from '../linux/id-mapped-layers.ts';
-=======
 import { bootId } from '../linux/procfs.ts';
->>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
 import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
@@ -58,12 +55,9 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   await cgroups.ensureParent(settings.cgroupParent);
   await cgroups.create(monitorCgroup);
   const paths = new RuntimePaths(settings.root, settings.state);
-<<<<<<< HEAD
   /** Asked only for an OCI runtime that can. */
   let mapsLayers: Promise<boolean> | undefined;
-=======
   const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
->>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
   const probeDeps: ProbeDeps = {
     clock,
     cgroupHost,
@@ -74,19 +68,16 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const handlers = new RuntimeHandlers({
     choice: settings.ociRuntime,
     configured: parseHandlers(settings.runtimes ?? []),
-<<<<<<< HEAD
     probe: async (probeOp, candidate) => {
       const found = await probeCandidate(probeOp, candidate, probeDeps);
       if ('reason' in found || !found.features.userNamespaces) return found;
       mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
       return { ...found, features: { ...found.features, userNamespaces: await mapsLayers } };
-=======
     recall: (candidate) => memory.recall(candidate),
     probe: async (probeOp, candidate) => {
       const outcome = await probeCandidate(probeOp, candidate, probeDeps);
       await memory.note(candidate, outcome);
       return outcome;
->>>>>>> aabe7fb (A restart believes what its last probe of the OCI runtime found, and tries it again when it serves)
     },
   });
   await handlers.open(op);
