@@ -90,8 +90,7 @@ async function makePlan(folder: string): Promise<RunPlan> {
 
 /** On a runtime that somebody else runs. */
 async function onSocket(plan: RunPlan, socket: string): Promise<boolean> {
-  const pid = await listenerOf(socket).catch(() => undefined);
-  if (pid === undefined) refuse(`nobody listens on ${socket}`);
+  const pid = listenerOf(socket);
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.once(signal, () => interrupted.abort(new Error(`ended by ${signal}`)));

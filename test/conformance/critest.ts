@@ -70,7 +70,9 @@ export async function runSuite({ critest }: Programs, options: SuiteOptions): Pr
   const { folder, within, signal, timeoutSeconds } = options;
   const tmp = join(folder, 'tmp');
   await mkdir(tmp, { recursive: true });
-  const [file = '', ...args] = [...within, critest, ...argumentsOf(options)];
+  // Another mount namespace is entered at its root, and reports go where the suite is.
+  const here = ['sh', '-c', 'cd "$1" && shift && exec "$@"', 'sh', folder];
+  const [file = '', ...args] = [...within, ...here, critest, ...argumentsOf(options)];
   const logPath = join(folder, 'critest.log');
   const log = await open(logPath, 'w');
   // A group of its own, so that ginkgo's processes can be ended with it.

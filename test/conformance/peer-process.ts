@@ -1,21 +1,48 @@
-import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import koffi from 'koffi';
+import { readlink } from 'node:fs/promises';
+import { errnoError } from '../../src/linux/errno.ts';
+import { libc, type CFunction } from '../../src/linux/libc.ts';
 
 /** Namespaces that the suite has to share with the runtime: it reaches the streaming server and host ports by loopback, and mounts what pods are to see. */
 const SHARED = ['net', 'mnt', 'ipc'] as const;
 const FLAG = { net: 'net', mnt: 'mount', ipc: 'ipc' } as const;
 
+const [AF_UNIX, SOCK_STREAM_CLOEXEC, SOL_SOCKET, SO_PEERCRED] = [1, 0o2000001, 1, 17];
+/** `struct sockaddr_un`: the family, and the path with its final zero. */
+const ADDRESS_BYTES = 110;
+/** `struct ucred`: pid, uid, gid. */
+const CREDENTIALS_BYTES = 12;
+
+const library = koffi.load('libc.so.6');
+const connect: CFunction<[number, Uint8Array, number]> = library.func(
+  'int connect(int fd, const uint8_t *address, uint32_t length)',
+);
+const getsockopt: CFunction<[number, number, number, Uint8Array, Uint8Array]> = library.func(
+  'int getsockopt(int fd, int level, int name, _Out_ uint8_t *value, _Inout_ uint8_t *length)',
+);
+
 /**
- * The process that listens on a unix socket, found by the socket's inode in the process table; undefined when nobody does. A network namespace
- * shows its own sockets only, so every process's is looked at. Needs root.
+ * The process that listens on a unix socket, as the kernel tells who connects to it: its name may be another by now than the one that it was
+ * bound to. Throws when nobody listens.
  */
-export async function listenerOf(socket: string): Promise<number | undefined> {
-  const path = await realpath(socket);
-  for (const pid of await pids()) {
-    const inode = listeningInode(await readFile(`/proc/${pid}/net/unix`, 'utf8').catch(() => ''), path);
-    if (inode !== undefined && (await hasOpen(pid, `socket:[${inode}]`))) return Number(pid);
+export function listenerOf(socket: string): number {
+  const address = Buffer.alloc(ADDRESS_BYTES);
+  address.writeUInt16LE(AF_UNIX, 0);
+  address.write(socket, 2);
+  const fd = Number(libc.socket(AF_UNIX, SOCK_STREAM_CLOEXEC, 0));
+  if (fd < 0) throw errnoError(libc.errno(), 'open a socket');
+  try {
+    if (Number(connect(fd, address, address.length)) < 0) throw errnoError(libc.errno(), `connect to ${socket}`);
+    const credentials = Buffer.alloc(CREDENTIALS_BYTES);
+    const length = Buffer.alloc(4);
+    length.writeUInt32LE(credentials.length);
+    if (Number(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, credentials, length)) < 0) {
+      throw errnoError(libc.errno(), `ask who listens on ${socket}`);
+    }
+    return credentials.readInt32LE(0);
+  } finally {
+    libc.close(fd);
   }
-  return undefined;
 }
 
 /** The command in front of another, to run that in the process's namespaces. Empty when it shares ours. */
@@ -29,25 +56,4 @@ export async function within(pid: number): Promise<string[]> {
     if (theirs !== ours) flags.push(`--${FLAG[name]}=/proc/${String(pid)}/ns/${name}`);
   }
   return flags.length === 0 ? [] : ['nsenter', ...flags, '--'];
-}
-
-/** Of a line `0000: 00000002 00000000 00010000 0001 01 INODE PATH`, where the flags 00010000 say that somebody listens. */
-export function listeningInode(table: string, path: string): string | undefined {
-  for (const line of table.split('\n')) {
-    const [, , , flags, , , inode, ...rest] = line.trim().split(/\s+/);
-    if (flags === '00010000' && rest.join(' ') === path) return inode;
-  }
-  return undefined;
-}
-
-async function pids(): Promise<string[]> {
-  return (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-}
-
-async function hasOpen(pid: string, target: string): Promise<boolean> {
-  const folder = `/proc/${pid}/fd`;
-  for (const fd of await readdir(folder).catch(() => [])) {
-    if ((await readlink(join(folder, fd)).catch(() => '')) === target) return true;
-  }
-  return false;
 }

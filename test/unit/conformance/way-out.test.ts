@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rename, rm } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createSocketServer, type AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { listeningInode } from '../../conformance/peer-process.ts';
+import { listenerOf, within } from '../../conformance/peer-process.ts';
 import { openWayOut, relayTo } from '../../conformance/way-out.ts';
 
 async function listening(server: Server): Promise<number> {
@@ -56,14 +56,19 @@ describe('the way out of a network namespace', () => {
 });
 
 describe('the listener of a unix socket', () => {
-  it('is the entry with that path that listens, not one that is connected', () => {
-    const table = `Num       RefCount Protocol Flags    Type St Inode Path
-0: 00000003 00000000 00000000 0001 03 11 /run/a.sock
-0: 00000002 00000000 00010000 0001 01 22 /run/a.sock
-0: 00000002 00000000 00010000 0001 01 33 /run/a.sock.b
-0: 00000003 00000000 00000000 0001 03 44
-`;
-    assert.equal(listeningInode(table, '/run/a.sock'), '22');
-    assert.equal(listeningInode(table, '/run/none.sock'), undefined);
+  it('is told by the kernel, also under another name than the one it was bound to; nobody is an error', async () => {
+    const dir = await mkdtemp(join(tmpdir(), 'listener-'));
+    const server = createSocketServer();
+    try {
+      server.listen(join(dir, 'first.sock'));
+      await once(server, 'listening');
+      await rename(join(dir, 'first.sock'), join(dir, 'now.sock'));
+      assert.equal(listenerOf(join(dir, 'now.sock')), process.pid);
+      assert.deepEqual(await within(process.pid), [], 'our own namespaces');
+      assert.throws(() => listenerOf(join(dir, 'first.sock')), /ENOENT/);
+    } finally {
+      server.close();
+      await rm(dir, { recursive: true });
+    }
   });
 });
