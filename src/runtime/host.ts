@@ -68,14 +68,17 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const handlers = new RuntimeHandlers({
     choice: settings.ociRuntime,
     configured: parseHandlers(settings.runtimes ?? []),
-    probe: async (probeOp, candidate) => {
-      const found = await probeCandidate(probeOp, candidate, probeDeps);
-      if ('reason' in found || !found.features.userNamespaces) return found;
-      mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
-      return { ...found, features: { ...found.features, userNamespaces: await mapsLayers } };
     recall: (candidate) => memory.recall(candidate),
     probe: async (probeOp, candidate) => {
-      const outcome = await probeCandidate(probeOp, candidate, probeDeps);
+      const found = await probeCandidate(probeOp, candidate, probeDeps);
+      if (!('reason' in found) && found.features.userNamespaces) {
+        mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
+      }
+      const userNamespaces = mapsLayers !== undefined && (await mapsLayers);
+      const outcome =
+        'reason' in found || !found.features.userNamespaces
+          ? found
+          : { ...found, features: { ...found.features, userNamespaces } };
       await memory.note(candidate, outcome);
       return outcome;
     },
