@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, constants, mkdir, open, readdir, readFile, rename } from 'node:fs/promises';
+import { access, constants, mkdir, open, readdir, readFile, rename, rmdir } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
@@ -139,7 +139,9 @@ async function reportIn(folder: string, tmp: string, logPath: string): Promise<s
     for (const report of ['report.json', 'junit.xml']) {
       await rename(join(tmp, name, report), join(folder, report)).catch(() => undefined);
     }
+    await rmdir(join(tmp, name)).catch(() => undefined);
   }
+  await rmdir(tmp).catch(() => undefined);
   try {
     return await readFile(join(folder, 'report.json'), 'utf8');
   } catch (error) {
