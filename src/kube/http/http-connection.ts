@@ -7,12 +7,16 @@ import type { Status } from '../objects.ts';
 import { UNCHANGED_HEADER } from '../gantry-extensions.ts';
 import { errorOfStatus, isStatus } from '../status-error.ts';
 
+type QueryRecord = Readonly<Record<string, string | number | boolean | undefined>>;
+/** With URLSearchParams a name may be there more than once. */
+type Query = URLSearchParams | QueryRecord;
+
 export interface HttpRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   /** Segments, not encoded. */
   readonly path: readonly string[];
   /** What is undefined or empty is left out of a record. */
-  readonly query?: URLSearchParams | Readonly<Record<string, string | number | boolean | undefined>>;
+  readonly query?: QueryRecord;
   readonly body?: unknown;
   readonly contentType?: string;
 }
@@ -97,10 +101,10 @@ export class HttpConnection {
   }
 
   /** For a request after which the connection is no longer HTTP. */
-  upgrade(request: Pick<HttpRequest, 'path' | 'query'>): UpgradeTarget {
+  upgrade(request: Pick<HttpRequest, 'path'> & { readonly query?: Query }): UpgradeTarget {
     const target = this.#target;
     return {
-      path: this.#basePath + pathOf({ method: 'GET', ...request }),
+      path: this.#basePath + pathOf(request),
       connect: () => ('socketPath' in target ? connect({ path: target.socketPath }) : connect(target)),
       refused: async (op, answer) => errorOf(answer.statusCode ?? 0, await this.#readAll(op, answer), this.#address),
       failed: (op, error) => this.#explained(op, error),
@@ -175,7 +179,7 @@ export class HttpConnection {
   }
 }
 
-function searchOf(query: NonNullable<HttpRequest['query']>): URLSearchParams {
+function searchOf(query: Query): URLSearchParams {
   if (query instanceof URLSearchParams) return query;
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
@@ -184,7 +188,7 @@ function searchOf(query: NonNullable<HttpRequest['query']>): URLSearchParams {
   return search;
 }
 
-function pathOf({ path, query = {} }: HttpRequest): string {
+function pathOf({ path, query = {} }: Pick<HttpRequest, 'path'> & { readonly query?: Query }): string {
   const text = searchOf(query).toString();
   return `/${path.map(encodeURIComponent).join('/')}${text === '' ? '' : `?${text}`}`;
 }
