@@ -64,7 +64,7 @@ function count(name: 'parallel' | 'seed' | 'runs' | 'timeout'): number {
   refuse(`--${name} ${values[name]} is no number from 1 on`);
 }
 
-async function makePlan(folder: string): Promise<RunPlan> {
+async function makePlan(): Promise<Omit<RunPlan, 'folder'>> {
   const programs = await findPrograms(process.env);
   if (programs === undefined) {
     refuse('critest is not on the PATH, and CRITEST does not name it: it is a program of kubernetes-sigs/cri-tools');
@@ -83,7 +83,6 @@ async function makePlan(folder: string): Promise<RunPlan> {
     withoutExcuse: await withoutExcuse(values['oci-runtime']),
     webSocket: values.websocket,
     timeoutSeconds: count('timeout'),
-    folder,
     strict: values.socket === undefined,
   };
 }
@@ -136,12 +135,14 @@ async function onOwnGantry(plan: RunPlan, folder: string): Promise<boolean> {
 }
 
 if (process.getuid?.() !== 0) refuse('containers need root: run it as root');
+// What can be refused is, before anything is made.
+const asked = await makePlan().catch((error: unknown) => refuse(messageOf(error)));
 const own = await mkdtemp(join(tmpdir(), 'gantry-conformance-'));
 let ok = false;
 try {
   const folder = values.report === undefined ? join(own, 'report') : resolve(values.report);
   await mkdir(folder, { recursive: true });
-  const plan = await makePlan(folder);
+  const plan = { ...asked, folder };
   ok = values.socket === undefined ? await onOwnGantry(plan, own) : await onSocket(plan, resolve(values.socket));
 } catch (error) {
   console.error(`conformance: ${messageOf(error)}`);
