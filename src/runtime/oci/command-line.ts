@@ -21,6 +21,9 @@ export function commandLine(
 
 const DEFAULT_PATH = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
+/** For a process with a terminal of which nobody has said the kind. */
+export const DEFAULT_TERM = 'TERM=xterm';
+
 export interface EnvironmentInput {
   readonly image: readonly string[];
   readonly container: readonly { readonly name: string; readonly value: string }[];
@@ -38,7 +41,7 @@ export function environment(input: EnvironmentInput): readonly string[] {
     lines.set(end < 0 ? line : line.slice(0, end), end < 0 ? `${line}=` : line);
   };
   set(DEFAULT_PATH);
-  if (input.terminal === true) set('TERM=xterm');
+  if (input.terminal === true) set(DEFAULT_TERM);
   if (input.hostname !== undefined) set(`HOSTNAME=${input.hostname}`);
   if (input.home !== undefined) set(`HOME=${input.home}`);
   for (const line of input.image) set(line);

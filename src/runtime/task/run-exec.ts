@@ -1,6 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { DEFAULT_TERM } from '../oci/command-line.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import type { OciProcess, OciSpec } from '../oci/spec.ts';
 import { bundleFiles } from './bundle-files.ts';
@@ -88,8 +89,13 @@ async function processOf(task: Task, command: ExecCommand, { terminal, size }: E
     terminal,
     ...(terminal && size !== undefined ? { consoleSize: size } : {}),
     args: command.argv,
-    env: [...own.env, ...(command.env ?? [])],
+    env: environmentOf([...own.env, ...(command.env ?? [])], terminal),
   };
+}
+
+/** A container without a terminal has no word for the kind of one; what draws needs one. */
+function environmentOf(lines: readonly string[], terminal: boolean): readonly string[] {
+  return terminal && lines.every((line) => !line.startsWith('TERM=')) ? [...lines, DEFAULT_TERM] : lines;
 }
 
 async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, stdio: ExecStdio): Promise<number> {

@@ -168,6 +168,13 @@ await test('exec with a terminal', needsRoot, async (t) => {
     assert.deepEqual([await code, remote.out], [0, '43 132\r\n']);
   });
 
+  await t.test('its kind is said to the command, and to none without a terminal', async () => {
+    const { remote, code } = sessions.sh('echo $TERM', { terminal: true });
+    assert.deepEqual([await code, remote.out], [0, 'xterm\r\n']);
+    const without = sessions.sh('echo $TERM');
+    assert.deepEqual([await without.code, without.remote.out], [0, '\n']);
+  });
+
   await t.test('typing, echo, ^C and an interactive shell', async () => {
     const { remote, code } = sessions.begin(['sh'], { terminal: true, stdin: true });
     await until('a prompt', () => (/[#$] /.test(remote.out) ? true : undefined));
