@@ -37,7 +37,8 @@ export class OutputPump {
    */
   async drained(clock: Clock): Promise<void> {
     if (!(await endsWithin(clock, this.#done, LINGER_MS))) {
-      this.#lastByte = this.#readBytes + this.#source.unread();
+      // What Node has read ahead is on neither side.
+      this.#lastByte = this.#readBytes + this.#source.reader.readableLength + this.#source.unread();
       if (this.#readBytes === this.#lastByte && !this.#writing) this.close();
     }
     await this.#done;
