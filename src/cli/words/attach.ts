@@ -1,14 +1,5 @@
 import type { Command } from 'commander';
-import {
-  namespaceOf,
-  podName,
-  withNamespace,
-  type NamespaceOptions,
-  type ProgramHost,
-  type Run,
-} from './shared-options.ts';
-
-type Options = NamespaceOptions & { container?: string; stdin?: boolean; tty?: boolean; quiet?: boolean };
+import { sessionOf, withNamespace, type ProgramHost, type Run, type SessionOptions } from './shared-options.ts';
 
 export function addAttach(program: Command, host: ProgramHost, run: Run): void {
   withNamespace(program.command('attach'))
@@ -18,17 +9,10 @@ export function addAttach(program: Command, host: ProgramHost, run: Run): void {
     .option('-i, --stdin', 'pass stdin on, if the container was made with it')
     .option('-t, --tty', 'with -i: the container has this terminal, if it was made with one')
     .option('-q, --quiet', 'print only what the container says')
-    .action((pod: string, o: Options) =>
+    .action((pod: string, o: SessionOptions) =>
       run(async () => {
         const { attach } = await import('../commands/attach.ts');
-        return await attach(host.context(), {
-          namespace: namespaceOf(o),
-          name: podName(pod),
-          stdin: o.stdin === true,
-          tty: o.tty === true,
-          quiet: o.quiet === true,
-          ...(o.container === undefined ? {} : { container: o.container }),
-        });
+        return await attach(host.context(), sessionOf(pod, o));
       }),
     );
 }

@@ -1,14 +1,5 @@
 import type { Command } from 'commander';
-import {
-  namespaceOf,
-  podName,
-  withNamespace,
-  type NamespaceOptions,
-  type ProgramHost,
-  type Run,
-} from './shared-options.ts';
-
-type Options = NamespaceOptions & { container?: string; stdin?: boolean; tty?: boolean; quiet?: boolean };
+import { sessionOf, withNamespace, type ProgramHost, type Run, type SessionOptions } from './shared-options.ts';
 
 export function addExec(program: Command, host: ProgramHost, run: Run): void {
   withNamespace(program.command('exec'))
@@ -20,17 +11,12 @@ export function addExec(program: Command, host: ProgramHost, run: Run): void {
     .option('-i, --stdin', 'pass stdin on')
     .option('-t, --tty', 'with -i: the command has this terminal')
     .option('-q, --quiet', 'print only what the command says')
-    .action((pod: string, command: string[], o: Options) =>
+    .action((pod: string, command: string[], o: SessionOptions) =>
       run(async () => {
         const { exec } = await import('../commands/exec.ts');
         return await exec(host.context(), {
-          namespace: namespaceOf(o),
-          name: podName(pod),
           command: command[0] === '--' ? command.slice(1) : command,
-          stdin: o.stdin === true,
-          tty: o.tty === true,
-          quiet: o.quiet === true,
-          ...(o.container === undefined ? {} : { container: o.container }),
+          ...sessionOf(pod, o),
         });
       }),
     );

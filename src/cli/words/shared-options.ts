@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { AttachOptions } from '../commands/attach.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import type { CliContext, ExitCode } from '../context.ts';
 
@@ -52,6 +53,25 @@ export function withManifests(command: Command): Command {
 
 export function podName(text: string): string {
   return text.replace(/^(pods?|po)\//, '');
+}
+
+/** Of a command that joins our terminal to a container. */
+export interface SessionOptions extends NamespaceOptions {
+  readonly container?: string;
+  readonly stdin?: boolean;
+  readonly tty?: boolean;
+  readonly quiet?: boolean;
+}
+
+export function sessionOf(pod: string, options: SessionOptions): AttachOptions {
+  return {
+    namespace: namespaceOf(options),
+    name: podName(pod),
+    stdin: options.stdin === true,
+    tty: options.tty === true,
+    quiet: options.quiet === true,
+    ...(options.container === undefined ? {} : { container: options.container }),
+  };
 }
 
 export function isDryRun(value: string | boolean | undefined): boolean {
