@@ -11,7 +11,7 @@ import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
 import { parseHandlers } from './oci/handler-settings.ts';
-import { ProbeMemory } from './oci/probe-memory.ts';
+import { ProbeMemory, type ProbeOutcome } from './oci/probe-memory.ts';
 import { probeCandidate, type ProbeDeps } from './oci/probe.ts';
 import { RuntimeHandlers } from './oci/runtime-handlers.ts';
 import { SeccompProfiles } from './oci/seccomp.ts';
@@ -57,6 +57,11 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const paths = new RuntimePaths(settings.root, settings.state);
   /** Asked only for an OCI runtime that can. */
   let mapsLayers: Promise<boolean> | undefined;
+  const ifLayersCanBeMapped = async (outcome: ProbeOutcome): Promise<ProbeOutcome> => {
+    if ('reason' in outcome || !outcome.features.userNamespaces) return outcome;
+    mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
+    return { ...outcome, features: { ...outcome.features, userNamespaces: await mapsLayers } };
+  };
   const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
   const probeDeps: ProbeDeps = {
     clock,
@@ -70,15 +75,7 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
     configured: parseHandlers(settings.runtimes ?? []),
     recall: (candidate) => memory.recall(candidate),
     probe: async (probeOp, candidate) => {
-      const found = await probeCandidate(probeOp, candidate, probeDeps);
-      if (!('reason' in found) && found.features.userNamespaces) {
-        mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
-      }
-      const userNamespaces = mapsLayers !== undefined && (await mapsLayers);
-      const outcome =
-        'reason' in found || !found.features.userNamespaces
-          ? found
-          : { ...found, features: { ...found.features, userNamespaces } };
+      const outcome = await ifLayersCanBeMapped(await probeCandidate(probeOp, candidate, probeDeps));
       await memory.note(candidate, outcome);
       return outcome;
     },
