@@ -28,6 +28,12 @@ function outputTo(stream: NodeJS.WriteStream): Output {
   };
 }
 
+function flushed(stream: NodeJS.WriteStream): Promise<void> {
+  return new Promise((resolve) => {
+    stream.write('', () => resolve());
+  });
+}
+
 async function readStdin(): Promise<string> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
@@ -45,7 +51,9 @@ const interrupted = new AbortController();
 let connection: Promise<ApiConnection> | undefined;
 let criConnection: Promise<CriConnection> | undefined;
 
+/** What a slow reader has not taken yet is lost with the process; after Ctrl-C nobody waits for it. */
 async function end(code: number): Promise<never> {
+  if (!interrupted.signal.aborted) await Promise.all([process.stdout, process.stderr].map(flushed));
   await connection?.then((open) => open.close()).catch(() => undefined);
   await criConnection?.then((open) => open.close()).catch(() => undefined);
   process.exit(code);

@@ -5,7 +5,7 @@ import { endsWithin } from './ends-within.ts';
 /** Where a command's output comes from. */
 export interface OutputSource {
   readonly reader: Readable;
-  /** Bytes that were written and are not read yet. */
+  /** Bytes that were written and that nobody has had from `reader` yet: what it has read ahead is among them. */
   unread(): number;
 }
 
@@ -37,8 +37,7 @@ export class OutputPump {
    */
   async drained(clock: Clock): Promise<void> {
     if (!(await endsWithin(clock, this.#done, LINGER_MS))) {
-      // What Node has read ahead is on neither side.
-      this.#lastByte = this.#readBytes + this.#source.reader.readableLength + this.#source.unread();
+      this.#lastByte = this.#readBytes + this.#source.unread();
       if (this.#readBytes === this.#lastByte && !this.#writing) this.close();
     }
     await this.#done;

@@ -61,6 +61,15 @@ describe('exec, attach and port-forward of the command line', { skip }, () => {
     assert.equal((await daemon.cli(['exec', 'p', '--', 'sh', '-c', 'kill -KILL $$'])).code, 137);
   });
 
+  test('a reader that is slow gets all of the output, to the last byte', async () => {
+    const bytes = 75_000;
+    const long = `"${CLI}" --api "unix://${daemon.root.apiSocket}" exec p -- head -c ${bytes} /dev/zero`;
+    // By then the command has ended; a pipe takes 65,536 bytes, and the rest waits in the process.
+    const child = spawn('sh', ['-c', `${long} | { sleep 2; wc -c; }`]);
+    const [counted] = (await once(child.stdout, 'data')) as [Buffer];
+    assert.equal(Number(String(counted)), bytes);
+  });
+
   test('exec -i: stdin to its end, whatever is in it', async () => {
     const input = Buffer.alloc(3_000_000, 'a line of text\n');
     const { code, stdout, stderr } = await daemon.cli(['exec', '-i', 'p', '--', 'sh', '-c', 'cat; echo end'], input);
