@@ -507,6 +507,31 @@ await test('what the API does not know is ended with its own grace and hooks; wh
   await w.until('directory gone', async () => (await readdir(join(w.directory, 'pods'))).length === 0);
 });
 
+await test('users of its own: refused until the runtime has them, the same after a restart, given back at the end', async (t) => {
+  const w = await world(t);
+  const { uid } = (await apply(w, { hostUsers: false })).metadata;
+  await w.until('told of', async () => (await w.events('web')).includes('FailedCreatePodSandBox'));
+  assert.ok(
+    !w.fake.calls.some((call) => call.startsWith('runPodSandbox')),
+    'a runtime that does not know it would leave it out',
+  );
+  w.fake.features = { userNamespaces: true };
+  await w.until('ready', async () => isReady(await w.pod('web')), 60_000);
+  const [sandbox] = w.fake.sandboxes.values();
+  const { uids = [] } = sandbox?.config.linux?.securityContext?.namespaceOptions?.usernsOptions ?? {};
+  const file = join(w.directory, 'pods', uid, 'userns');
+  assert.deepEqual(JSON.parse(await readFile(file, 'utf8')), { uidMappings: uids, gidMappings: uids });
+
+  await w.restart();
+  w.fake.exit('main', 1);
+  await w.until('second run', () => w.fake.running().includes('main/1'), 30_000);
+  const last = [...w.fake.containers.values()].at(-1);
+  assert.deepEqual(last?.config.linux?.securityContext?.namespaceOptions?.usernsOptions?.uids, uids);
+  await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
+  await w.until('gone', async () => (await w.pod('web')) === undefined);
+  assert.deepEqual(await readdir(join(w.directory, 'pods')), []);
+});
+
 await test('a lost sandbox is made again, and the pod goes on in the new one', async (t) => {
   const w = await world(t);
   await apply(w, {});

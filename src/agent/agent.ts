@@ -12,6 +12,7 @@ import type { PendingWork, PodSubresources } from '../kube/gantry-extensions.ts'
 import type { PodStreamUrls } from '../kube/streams/pod-streams.ts';
 import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
+import { readHostIds } from '../linux/host-ids.ts';
 import { HangSafe } from '../linux/hang-safe.ts';
 import { SafeRemove } from '../linux/safe-remove.ts';
 import { otherSandboxesLogs } from './doctor/other-sandboxes-logs.ts';
@@ -28,6 +29,8 @@ import { toNodePod, type NodePod } from './pods/node-pod.ts';
 import { PodPaths } from './pods/paths.ts';
 import { PodSource } from './sources/pod-source.ts';
 import { StatusWriter } from './status/status-writer.ts';
+import { SUBORDINATE_NAME } from './user-namespaces/id-block.ts';
+import { UserNamespaces } from './user-namespaces/user-namespaces.ts';
 import { readPodIdentity } from './volumes/pod-directory.ts';
 import { tellVolumeNews } from './volumes/volume-story.ts';
 import { VolumeManager, type BlockedVolume } from './volumes/volume-manager.ts';
@@ -184,8 +187,14 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
     mayTearDown: (uid) => workers.mayTearDown(uid),
     onNews: (news) =>
       void tellVolumeNews(news, { story, paths, wake: (uid) => workers.wake(uid), podOf: (uid) => workers.podOf(uid) }),
-    onDirectoryGone: (uid) => workers.wake(uid),
+    onDirectoryGone: (uid) => {
+      void userNamespaces.release(uid).catch((error: unknown) => {
+        log.warn({ podUid: uid, error: messageOf(error) }, 'the ids of a pod cannot be given back');
+      });
+      workers.wake(uid);
+    },
   });
+  const userNamespaces = new UserNamespaces({ paths, hostIds: () => readHostIds(SUBORDINATE_NAME) });
   const images = new ImagePuller({
     images: cri.image,
     pullSecrets: (bounded, pod) => pullSecrets(bounded, kube, pod),
@@ -193,12 +202,14 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
     wake: (uid) => workers.wake(uid),
   });
   const workers: Workers = new Workers({
-    ...{ runtime: cri.runtime, images, kube, volumes, story, clock, op, paths, remover, bootId, agentId, cgroupParent },
+    ...{ runtime: cri.runtime, images, kube, volumes, userNamespaces, story, clock, op, paths, remover },
+    ...{ bootId, agentId, cgroupParent },
     status: new StatusWriter(kube, clock, op),
     node: {
       ...{ nodeName, memoryBytes, diskBytes, cpuMilli: cpus * 1000 },
       hostIps: () => node.hostIps,
       runtimeName: () => node.runtimeName,
+      runtimeFeatures: () => node.features,
       hostDns: readHostDns,
       hostsFile: readHostsFile,
     },

@@ -126,7 +126,9 @@ export class Gantryd implements AsyncDisposable {
   async start(options: { readonly agent?: boolean } = {}): Promise<void> {
     const log = await open(this.#logPath, 'a');
     const level = process.env['GANTRY_TEST_LOG'] === undefined ? [] : ['--log-level=debug'];
-    const child = spawn(this.#programs.gantryd, [...this.root.flags(), ...level, ...this.#flags], {
+    const named = process.env['GANTRY_TEST_OCI_RUNTIME'];
+    const ociRuntime = named === undefined ? [] : [`--oci-runtime=${named}`];
+    const child = spawn(this.#programs.gantryd, [...this.root.flags(), ...level, ...ociRuntime, ...this.#flags], {
       stdio: ['ignore', log.fd, log.fd],
       cwd: '/',
     });

@@ -25,6 +25,14 @@ export interface NodeAgentDeps {
   readonly problems: () => readonly string[];
 }
 
+/** What the runtime says that it can do, for a pod without a runtime class. */
+export interface RuntimeFeatures {
+  readonly userNamespaces: boolean;
+}
+
+/** Of a runtime that says nothing: it would leave out in silence what it does not know. */
+const NO_FEATURES: RuntimeFeatures = { userNamespaces: false };
+
 /** How often the runtime is asked how it is (BEHAVIOUR.md C4), and how often an unchanged Node is written all the same. */
 const RUNTIME_PERIOD_MS = 5_000;
 /** Gantry's own, beside those of CRI: a node without room still runs what it has. */
@@ -40,6 +48,7 @@ export class NodeAgent {
   #hostIps: readonly string[] = ['127.0.0.1'];
   #runtimeName = 'gantry';
   #runtimeVersion = '';
+  #features: RuntimeFeatures = NO_FEATURES;
   #problems: readonly string[] = ['the runtime has not answered yet'];
   #networkProblem: { readonly reason: string; readonly message: string } | undefined;
   #diskShortage: string | undefined;
@@ -56,6 +65,11 @@ export class NodeAgent {
 
   get runtimeName(): string {
     return this.#runtimeName;
+  }
+
+  /** As of the runtime's last answer. */
+  get features(): RuntimeFeatures {
+    return this.#features;
   }
 
   /** Looks once, so that what follows knows the machine's address and the runtime's name. */
@@ -88,12 +102,14 @@ export class NodeAgent {
   async #askRuntime(op: Op): Promise<void> {
     const { runtime, clock } = this.#deps;
     try {
-      const { status } = await withDeadline(op, clock, ASK_TIMEOUT_MS, 'Status', async (bounded) => {
+      const { status, runtimeHandlers } = await withDeadline(op, clock, ASK_TIMEOUT_MS, 'Status', async (bounded) => {
         const version = await runtime.version(bounded, { version: '' });
         this.#runtimeName = version.runtimeName;
         this.#runtimeVersion = `${version.runtimeName}://${version.runtimeVersion}`;
         return await runtime.status(bounded, { verbose: false });
       });
+      // The empty name is the handler of a pod that names none.
+      this.#features = runtimeHandlers.find(({ name }) => name === '')?.features ?? NO_FEATURES;
       const unmet = (status?.conditions ?? []).filter((condition) => !condition.status);
       this.#diskShortage = unmet.find(({ type }) => type === DISK_CONDITION)?.message;
       const network = unmet.find(({ type }) => type === NETWORK_CONDITION);

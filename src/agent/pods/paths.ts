@@ -41,6 +41,11 @@ export class PodPaths {
     return join(this.pod(uid), 'plugins', part(escapePluginName(plugin)), part(name));
   }
 
+  /** The ids of the host that the pod's users and groups are. */
+  userNamespace(uid: string): string {
+    return join(this.pod(uid), 'userns');
+  }
+
   etcHosts(uid: string): string {
     return join(this.pod(uid), 'etc-hosts');
   }

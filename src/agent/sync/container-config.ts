@@ -22,6 +22,7 @@ import {
   LABEL_POD_NAMESPACE,
   LABEL_POD_UID,
 } from '../pods/names.ts';
+import type { IdMapping } from '../../linux/id-mappings.ts';
 import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
 import { ConfigError } from './config-error.ts';
 import { containerHash } from './container-hash.ts';
@@ -47,6 +48,8 @@ export interface ContainerConfigInput {
   /** Below the sandbox's log directory. */
   readonly logPath: string;
   readonly nodeMemoryBytes: number;
+  /** As in the sandbox's configuration. */
+  readonly userNamespace?: IdMapping;
 }
 
 export type ImageUser =
@@ -127,7 +130,10 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
   if (input.hostsFile !== undefined && !ownHosts) {
     result.push({ containerPath: '/etc/hosts', hostPath: input.hostsFile, readonly: false });
   }
-  return result;
+  const { userNamespace } = input;
+  if (userNamespace === undefined) return result;
+  // On the disk a file belongs to whom it belongs to inside: volumes go from pod to pod, and users on the host do not.
+  return result.map((mount) => ({ ...mount, uidMappings: [userNamespace], gidMappings: [userNamespace] }));
 }
 
 /** A relative mount path is read from the container's root, and a slash at the end means nothing. */
@@ -173,7 +179,7 @@ function securityContext(input: ContainerConfigInput): DeepPartial<LinuxContaine
       addCapabilities: (capabilities?.add ?? []).map((name) => name.replace(/^CAP_/i, '')),
       dropCapabilities: (capabilities?.drop ?? []).map((name) => name.replace(/^CAP_/i, '')),
     },
-    namespaceOptions: namespaceOptions(pod.spec),
+    namespaceOptions: namespaceOptions(pod.spec, input.userNamespace),
     seccomp: seccompProfile(
       privileged ? 'Unconfined' : ((of('seccompProfile') ?? common?.seccompProfile)?.type ?? 'RuntimeDefault'),
     ),

@@ -194,3 +194,26 @@ await test('/etc/hosts and the hostname', () => {
   assert.match(text, /^192\.0\.2\.7\ta\tb$/m);
   assert.equal(hostnameOf({ name: `${'x'.repeat(62)}-y`, spec: {} }), 'x'.repeat(62));
 });
+
+await test('users of its own: in both requests, and on each mount', () => {
+  const userNamespace = { containerId: 0, hostId: 655_360, length: 65_536 };
+  const pod = testPod({ hostUsers: false });
+  const sandbox = sandboxConfig({ pod, attempt: 0, logDirectory: '', dns, cgroupParent: '/g', userNamespace });
+  const container = containerConfig(
+    input({
+      pod,
+      userNamespace,
+      container: { name: 'main', image: 'i', volumeMounts: [{ name: 'data', mountPath: '/data' }] },
+    }),
+  );
+  const expected = { mode: NamespaceMode.POD, uids: [userNamespace], gids: [userNamespace] };
+  for (const config of [sandbox, container]) {
+    assert.deepEqual(config.linux?.securityContext?.namespaceOptions?.usernsOptions, expected);
+  }
+  assert.deepEqual(
+    container.mounts.map(({ containerPath, uidMappings, gidMappings }) => [containerPath, uidMappings, gidMappings]),
+    ['/data', '/etc/hosts'].map((path) => [path, [userNamespace], [userNamespace]]),
+  );
+  const plain = sandboxConfig({ pod: testPod(), attempt: 0, logDirectory: '', dns, cgroupParent: '/g' });
+  assert.equal(plain.linux?.securityContext?.namespaceOptions?.usernsOptions, undefined);
+});

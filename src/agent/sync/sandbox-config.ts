@@ -15,6 +15,7 @@ import {
   LABEL_POD_NAMESPACE,
   LABEL_POD_UID,
 } from '../pods/names.ts';
+import type { IdMapping } from '../../linux/id-mappings.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import type { DnsConfig } from './dns.ts';
 import { hostnameOf } from './hosts-file.ts';
@@ -26,6 +27,8 @@ export interface SandboxConfigInput {
   readonly dns: DnsConfig;
   /** `/gantry`: the pod's cgroup is `pod<uid>` below it. */
   readonly cgroupParent: string;
+  /** The pod's users and groups on the host; absent: they are the host's own. */
+  readonly userNamespace?: IdMapping;
 }
 
 /** What the runtime is asked for. Pure: the same pod always gives the same request. */
@@ -55,7 +58,7 @@ export function sandboxConfig(input: SandboxConfigInput): PodSandboxConfig {
       cgroupParent: `${input.cgroupParent}/pod${pod.uid}`,
       sysctls: Object.fromEntries((security?.sysctls ?? []).map(({ name, value }) => [name, value])),
       securityContext: {
-        namespaceOptions: namespaceOptions(spec),
+        namespaceOptions: namespaceOptions(spec, input.userNamespace),
         runAsUser: int64(security?.runAsUser),
         runAsGroup: int64(security?.runAsGroup),
         supplementalGroups: (security?.supplementalGroups ?? []).map(BigInt),
@@ -80,11 +83,14 @@ function portMappings(spec: PodSpec): DeepPartial<PodSandboxConfig>['portMapping
     }));
 }
 
-export function namespaceOptions(spec: PodSpec): DeepPartial<NamespaceOption> {
+export function namespaceOptions(spec: PodSpec, userNamespace: IdMapping | undefined): DeepPartial<NamespaceOption> {
   return {
     network: spec.hostNetwork === true ? NamespaceMode.NODE : NamespaceMode.POD,
     pid: pidMode(spec),
     ipc: spec.hostIPC === true ? NamespaceMode.NODE : NamespaceMode.POD,
+    ...(userNamespace === undefined
+      ? {}
+      : { usernsOptions: { mode: NamespaceMode.POD, uids: [userNamespace], gids: [userNamespace] } }),
   };
 }
 

@@ -80,7 +80,7 @@ export async function removePodDirectory(paths: PodPaths, uid: string): Promise<
   return await rmdirIfEmpty(directory);
 }
 
-const OWN_FILES = ['etc-hosts', 'termination.json', IDENTITY];
+const OWN_FILES = ['etc-hosts', 'termination.json', 'userns', IDENTITY];
 
 /** One of ours, or what is left of it by an agent that was killed in the middle of writing it. */
 function ownFileOf(name: string): string | undefined {

@@ -1,8 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { withDeadline, type Op } from '../../lib/abort.ts';
-import { messageOf } from '../../lib/errors.ts';
+import { failedPrecondition, messageOf } from '../../lib/errors.ts';
 import { keepFile } from '../../lib/atomic-file.ts';
 import { RunPodSandboxRequest, type PodSandboxConfig } from '../../cri/gen/api.ts';
+import type { IdMapping } from '../../linux/id-mappings.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { LABEL_AGENT } from '../pods/names.ts';
 import { dnsConfig } from '../sync/dns.ts';
@@ -13,18 +14,35 @@ import type { WorkerDeps } from './deps.ts';
 /** CNI plug-ins and image pulls of a runtime that needs a pause image take their time. */
 const RUN_SANDBOX_TIMEOUT_MS = 240_000;
 
-/** The request that made (or makes) the sandbox of this attempt: CreateContainer wants to see it again. */
+/**
+ * The request that made (or makes) the sandbox of this attempt: CreateContainer wants to see it again. Throws FailedPrecondition where the
+ * pod asks for a user namespace and the runtime has none.
+ */
 export async function sandboxConfigOf(deps: WorkerDeps, pod: NodePod, attempt: number): Promise<PodSandboxConfig> {
   const { host, upstream } = await deps.node.hostDns();
+  const userNamespace = await userNamespaceOf(deps, pod);
   const config = sandboxConfig({
     pod,
     attempt,
     logDirectory: deps.paths.logs(pod),
     dns: dnsConfig(pod.spec, host, upstream),
     cgroupParent: deps.cgroupParent,
+    ...(userNamespace === undefined ? {} : { userNamespace }),
   });
   config.labels[LABEL_AGENT] = deps.agentId;
   return config;
+}
+
+/** The ids on the host of the pod's users; undefined: it has the host's users. Throws FailedPrecondition where the runtime cannot. */
+export async function userNamespaceOf(deps: WorkerDeps, pod: NodePod): Promise<IdMapping | undefined> {
+  if (pod.spec.hostUsers !== false) return undefined;
+  // One that does not know the question would leave it out, and root inside would be root outside.
+  if (!deps.node.runtimeFeatures().userNamespaces) {
+    throw failedPrecondition(
+      `hostUsers: false needs user namespaces, and the runtime (${deps.node.runtimeName()}) does not have them: its OCI runtime must be runc 1.2, crun 1.9 or later, on a kernel that maps the layers of images`,
+    );
+  }
+  return await deps.userNamespaces.of(pod.uid);
 }
 
 /** Makes the pod's sandbox. Throws after having told why it cannot. */

@@ -4,10 +4,12 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { RuntimeService } from '../../cri/services.ts';
 import type { Story } from '../events/story.ts';
 import type { ImagePuller } from '../images/image-puller.ts';
+import type { RuntimeFeatures } from '../node/node-agent.ts';
 import type { PodPaths } from '../pods/paths.ts';
 import type { StatusWriter } from '../status/status-writer.ts';
 import type { DnsConfig } from '../sync/dns.ts';
 import type { NodeResources } from '../sync/env.ts';
+import type { UserNamespaces } from '../user-namespaces/user-namespaces.ts';
 import type { TreeRemover } from '../volumes/plugin.ts';
 import type { VolumeManager } from '../volumes/volume-manager.ts';
 
@@ -22,6 +24,7 @@ export interface WorkerDeps {
   readonly clock: Clock;
   readonly op: Op;
   readonly paths: PodPaths;
+  readonly userNamespaces: Pick<UserNamespaces, 'of'>;
   readonly remover: TreeRemover;
   readonly node: NodeFacts;
   readonly bootId: string;
@@ -35,6 +38,7 @@ export interface NodeFacts extends NodeResources {
   hostIps(): readonly string[];
   /** The scheme of container ids in statuses. */
   runtimeName(): string;
+  runtimeFeatures(): RuntimeFeatures;
   /** The host's resolv.conf, and what a resolver on its loopback asks in turn. */
   hostDns(): Promise<{ readonly host: DnsConfig; readonly upstream: DnsConfig | undefined }>;
   /** The host's /etc/hosts. */

@@ -10,8 +10,10 @@ import {
   PodSandbox,
   PodSandboxState,
   PodSandboxStatus,
+  RuntimeHandler,
   type ContainerConfig,
   type PodSandboxConfig,
+  type RuntimeHandlerFeatures,
 } from '../../cri/gen/api.ts';
 import type { ImageService, RuntimeService } from '../../cri/services.ts';
 
@@ -59,6 +61,8 @@ export class FakeRuntime {
   slowSandboxMs = 0;
   /** RunPodSandbox fails with it, and leaves a sandbox behind that is not ready. */
   sandboxProblem: Error | undefined;
+  /** Of its default handler. */
+  features: Partial<RuntimeHandlerFeatures> = {};
   /** A condition of the runtime that is not met. */
   problem: string | undefined;
   readonly runtime: RuntimeService;
@@ -124,7 +128,7 @@ export class FakeRuntime {
               this.problem === undefined ? [] : [{ type: this.problem, status: false, reason: 'Test', message: '' }],
           },
           info: {},
-          runtimeHandlers: [],
+          runtimeHandlers: [RuntimeHandler.fromPartial({ name: '', features: this.features })],
           features: undefined,
         }),
       runPodSandbox: async (_op, { config }) => {

@@ -11,7 +11,7 @@ import { ConfigError } from '../sync/config-error.ts';
 import { containerConfig } from '../sync/container-config.ts';
 import { buildEnv, envReferences } from '../sync/env.ts';
 import { readReferences } from '../sync/read-references.ts';
-import { sandboxConfigOf, writeHostsFile } from './create-sandbox.ts';
+import { sandboxConfigOf, userNamespaceOf, writeHostsFile } from './create-sandbox.ts';
 import type { WorkerDeps } from './deps.ts';
 import { CONFIG_RETRY, CREATE_RETRY, type FailedStarts } from './failed-starts.ts';
 
@@ -131,6 +131,7 @@ async function create(
   }
   const logPath = deps.paths.containerLog(container.name, start.attempt);
   await mkdir(dirname(join(deps.paths.logs(pod), logPath)), { recursive: true, mode: 0o755 });
+  const userNamespace = await userNamespaceOf(deps, pod);
   const config = containerConfig({
     pod,
     container,
@@ -144,6 +145,7 @@ async function create(
     hostsFile: await writeHostsFile(deps, pod, ips),
     logPath,
     nodeMemoryBytes: deps.node.memoryBytes,
+    ...(userNamespace === undefined ? {} : { userNamespace }),
   });
   config.labels[LABEL_AGENT] = deps.agentId;
   const sandboxConfig = await sandboxConfigOf(deps, pod, sandbox.attempt);

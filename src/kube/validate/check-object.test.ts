@@ -115,6 +115,29 @@ test('rules between fields', () => {
   ]);
 });
 
+test('a pod with users of its own has no namespace of the host, and only users that it knows', () => {
+  const of = (spec: object, securityContext: object = {}): string[] =>
+    specIssues({ containers: [{ name: 'a', image: 'x', securityContext }], ...spec });
+  assert.deepEqual(of({ hostUsers: false, hostNetwork: true, hostPID: true, hostIPC: true }), [
+    'spec.hostNetwork: Forbidden: when `hostUsers` is false',
+    'spec.hostPID: Forbidden: when `hostUsers` is false',
+    'spec.hostIPC: Forbidden: when `hostUsers` is false',
+  ]);
+  assert.deepEqual(of({ hostUsers: true, hostNetwork: true, securityContext: { runAsUser: 70_000 } }), []);
+  const why = 'must be 65535 or less when `hostUsers` is false';
+  assert.deepEqual(
+    of(
+      { hostUsers: false, securityContext: { runAsUser: 65_536, runAsGroup: 65_535, supplementalGroups: [1, 70_000] } },
+      { runAsUser: 0, runAsGroup: 66_000 },
+    ),
+    [
+      `spec.securityContext.runAsUser: Invalid value: 65536: ${why}`,
+      `spec.securityContext.supplementalGroups[1]: Invalid value: 70000: ${why}`,
+      `spec.containers[0].securityContext.runAsGroup: Invalid value: 66000: ${why}`,
+    ],
+  );
+});
+
 test('values of fields and resources in the environment', () => {
   const of = (valueFrom: object): string[] =>
     specIssues({ containers: [{ name: 'a', image: 'x', env: [{ name: 'E', valueFrom }] }] });

@@ -194,10 +194,12 @@ const bad: readonly (readonly [what: string, text: string, ...expected: string[]
   ],
   [
     'what is not supported, by name',
-    pod('    livenessProbe: {exec: {command: [x]}}\n  initContainers: [{name: i, image: x}]\n  hostUsers: false\n'),
+    pod(
+      '    livenessProbe: {exec: {command: [x]}}\n  initContainers: [{name: i, image: x}]\n  readinessGates: [{conditionType: x}]\n',
+    ),
     'f.yaml:9: spec.containers[0].livenessProbe: Forbidden: not supported by Gantry: probes',
     'f.yaml:10: spec.initContainers: Forbidden: not supported by Gantry: init containers and sidecars',
-    'f.yaml:11: spec.hostUsers: Forbidden: not supported by Gantry: user namespaces',
+    'f.yaml:11: spec.readinessGates: Forbidden: not supported by Gantry: readiness gates',
   ],
   [
     'volumes of other kinds, and two kinds at once',

@@ -17,7 +17,12 @@ export function podRules(pod: Pod): Issue[] {
   for (const [index, volume] of (spec.volumes ?? []).entries()) {
     issues.push(...volumeRules(volume, [...at, 'volumes', index]));
   }
-  issues.push(...hostPortRules(spec, at), ...dnsRules(spec, at), ...sysctlRules(spec, at));
+  issues.push(
+    ...hostPortRules(spec, at),
+    ...dnsRules(spec, at),
+    ...sysctlRules(spec, at),
+    ...userNamespaceRules(spec, at),
+  );
   if (spec.shareProcessNamespace === true && spec.hostPID === true) {
     issues.push(
       invalid([...at, 'shareProcessNamespace'], true, 'ShareProcessNamespace and HostPID cannot both be enabled'),
@@ -108,6 +113,33 @@ function sysctlRules(spec: PodSpec, at: FieldPath): Issue[] {
     } else if (!ofNet && !ofIpc && name !== 'kernel.sem') {
       issues.push(forbidden(path, `${sysctl.name} is not namespaced: it would change the host`));
     }
+  }
+  return issues;
+}
+
+const HOST_NAMESPACES = ['hostNetwork', 'hostPID', 'hostIPC'] as const;
+/** What a pod's user namespace has, from root on. */
+const MAX_ID_INSIDE = 65_535;
+
+/** With users of its own a pod has no namespace of the host's, and no user whom its namespace does not know. */
+function userNamespaceRules(spec: PodSpec, at: FieldPath): Issue[] {
+  if (spec.hostUsers !== false) return [];
+  const issues = HOST_NAMESPACES.filter((name) => spec[name] === true).map((name) =>
+    forbidden([...at, name], 'when `hostUsers` is false'),
+  );
+  const known = (path: FieldPath, id: number | undefined): void => {
+    if (id === undefined || id <= MAX_ID_INSIDE) return;
+    issues.push(invalid(path, id, `must be ${String(MAX_ID_INSIDE)} or less when \`hostUsers\` is false`));
+  };
+  const { runAsUser, runAsGroup, supplementalGroups = [] } = spec.securityContext ?? {};
+  const path = [...at, 'securityContext'];
+  known([...path, 'runAsUser'], runAsUser);
+  known([...path, 'runAsGroup'], runAsGroup);
+  for (const [n, id] of supplementalGroups.entries()) known([...path, 'supplementalGroups', n], id);
+  for (const [n, { securityContext }] of spec.containers.entries()) {
+    const context = [...at, 'containers', n, 'securityContext'];
+    known([...context, 'runAsUser'], securityContext?.runAsUser);
+    known([...context, 'runAsGroup'], securityContext?.runAsGroup);
   }
   return issues;
 }

@@ -57,7 +57,7 @@ export const podSpec: Fields = {
   hostIPC: has(flag),
   hostNetwork: has(flag),
   hostPID: has(flag),
-  hostUsers: refusePresent('user namespaces', true),
+  hostUsers: has(flag),
   hostname: has(checked((value) => (value === '' ? undefined : dnsLabel(value)))),
   hostnameOverride: refuse('a hostname with dots'),
   imagePullSecrets: has(list(object({ name: must(checked(dnsSubdomain)) }))),
