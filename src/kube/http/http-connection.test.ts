@@ -40,3 +40,25 @@ test('no question is put on a connection that the server may be closing', async 
     server.close();
   }
 });
+
+test('an address where nobody can answer is said to be one', async () => {
+  const tooLong = `unix:///tmp/${'x'.repeat(200)}/api.sock`;
+  for (const address of ['unix:///nowhere/api.sock', tooLong, 'http://127.0.0.1:1']) {
+    const connection = new HttpConnection(address);
+    await assert.rejects(connection.ask(op, { method: 'GET', path: ['version'] }), { kind: 'Unavailable' }, address);
+    connection.close();
+  }
+});
+
+test('what is still being asked ends when the connection is closed', async () => {
+  const silent = createServer();
+  await new Promise<void>((resolve) => {
+    silent.listen(0, '127.0.0.1', resolve);
+  });
+  const connection = new HttpConnection(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+  const asked = connection.ask(op, { method: 'GET', path: ['version'] });
+  await new Promise((resolve) => silent.once('connection', resolve));
+  connection.close();
+  await assert.rejects(asked, { kind: 'Unavailable' });
+  silent.close();
+});

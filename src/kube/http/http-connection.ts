@@ -51,15 +51,15 @@ const MAX_ANSWER_BYTES = 512 * 1024 * 1024;
  */
 export class HttpConnection {
   readonly #address: string;
-  readonly #target: { socketPath: string } | { host: string; port: number };
+  readonly #target: { readonly path: string } | { readonly host: string; readonly port: number };
   readonly #basePath: string;
-  readonly #agent = new http.Agent({ keepAlive: false });
+  readonly #open = new Set<Socket>();
 
   /** @throws InvalidArgument for an address that is neither `unix:///PATH` nor `http://HOST:PORT` */
   constructor(address: string) {
     this.#address = address;
     if (address.startsWith('unix://')) {
-      this.#target = { socketPath: address.slice('unix://'.length) };
+      this.#target = { path: address.slice('unix://'.length) };
       this.#basePath = '';
       return;
     }
@@ -102,17 +102,23 @@ export class HttpConnection {
 
   /** For a request after which the connection is no longer HTTP. */
   upgrade(request: Pick<HttpRequest, 'path'> & { readonly query?: Query }): UpgradeTarget {
-    const target = this.#target;
     return {
       path: this.#basePath + pathOf(request),
-      connect: () => ('socketPath' in target ? connect({ path: target.socketPath }) : connect(target)),
+      connect: () => connect(this.#target),
       refused: async (op, answer) => errorOf(answer.statusCode ?? 0, await this.#readAll(op, answer), this.#address),
       failed: (op, error) => this.#explained(op, error),
     };
   }
 
   close(): void {
-    this.#agent.destroy();
+    for (const socket of this.#open) socket.destroy();
+  }
+
+  /** Not an agent's affair, which keeps nothing here and has a name for TLS looked at first, with expressions that take 7 ms to compile. */
+  #connect(): Socket {
+    const socket = connect(this.#target);
+    this.#open.add(socket);
+    return socket.once('close', () => this.#open.delete(socket));
   }
 
   async #send(op: Op, request: HttpRequest): Promise<IncomingMessage> {
@@ -121,13 +127,12 @@ export class HttpConnection {
     op.signal.throwIfAborted();
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       const sent = http.request({
-        ...this.#target,
+        createConnection: () => this.#connect(),
         method: request.method,
         path: this.#basePath + pathOf(request),
-        agent: this.#agent,
         signal: op.signal,
-        // Over a unix socket there is no host to name; over TCP Node names the right one.
-        ...('socketPath' in this.#target ? { host: 'localhost' } : {}),
+        // Over a unix socket there is no host to name.
+        ...('path' in this.#target ? { host: 'localhost' } : this.#target),
         headers: {
           accept: 'application/json',
           'user-agent': 'gantry',
