@@ -45,16 +45,62 @@ export const MONITOR_CGROUP = 'monitors';
 export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, hadRecords: boolean): Promise<Host> {
   const cgroupHost = await detectCgroups();
   if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
-  const conmon = await findProgram('conmon');
-  if (conmon === undefined) throw failedPrecondition('conmon is not installed: install the package conmon');
-  const cp = await findProgram('cp');
-  if (cp === undefined) throw failedPrecondition('cp is not installed: install the package coreutils');
-  const catatonit = await findProgram('catatonit');
+  const { apparmorParser, ...programs } = await findPrograms();
   const cgroups = new Cgroups({ clock, host: cgroupHost });
   const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
   await cgroups.ensureParent(settings.cgroupParent);
   await cgroups.create(monitorCgroup);
+  const handlers = await makeHandlers(op, settings, cgroups, clock);
+  await handlers.open(op);
+  if (handlers.unready !== undefined && !hadRecords) {
+    throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
+  }
+  void handlers.verify(op, clock);
+  const facts = await gatherHostFacts(cgroupHost);
+  return {
+    cgroups,
+    monitorCgroup,
+    handlers,
+    ...programs,
+    seccomp: await SeccompProfiles.load(),
+    appArmor: new AppArmor({ enabled: facts.appArmor, parser: apparmorParser }),
+    lacksAppArmorParser: facts.appArmor && apparmorParser === undefined,
+    facts,
+  };
+}
+
+/** Throws FailedPrecondition for one that we cannot do without. */
+async function findPrograms(): Promise<Pick<Host, 'conmon' | 'cp' | 'catatonit'> & { apparmorParser?: string }> {
+  return {
+    conmon: await need('conmon', 'conmon'),
+    cp: await need('cp', 'coreutils'),
+    catatonit: await findProgram('catatonit'),
+    apparmorParser: await findProgram('apparmor_parser'),
+  };
+}
+
+async function need(program: string, debianPackage: string): Promise<string> {
+  const path = await findProgram(program);
+  if (path !== undefined) return path;
+  throw failedPrecondition(`${program} is not installed: install the package ${debianPackage}`);
+}
+
+/** None of them is tried yet. */
+async function makeHandlers(
+  op: Op,
+  settings: RuntimeSettings,
+  cgroups: Cgroups,
+  clock: Clock,
+): Promise<RuntimeHandlers> {
   const paths = new RuntimePaths(settings.root, settings.state);
+  const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
+  const probeDeps: ProbeDeps = {
+    clock,
+    cgroupHost: cgroups.host,
+    cgroupParent: settings.cgroupParent,
+    paths,
+    removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
+  };
   /** Asked only for an OCI runtime that can. */
   let mapsLayers: Promise<boolean> | undefined;
   const ifLayersCanBeMapped = async (outcome: ProbeOutcome): Promise<ProbeOutcome> => {
@@ -62,15 +108,7 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
     mapsLayers ??= canIdMapLayers(op, clock, { folder: paths.exits.kept, other: paths.sandboxes });
     return { ...outcome, features: { ...outcome.features, userNamespaces: await mapsLayers } };
   };
-  const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
-  const probeDeps: ProbeDeps = {
-    clock,
-    cgroupHost,
-    cgroupParent: settings.cgroupParent,
-    paths,
-    removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
-  };
-  const handlers = new RuntimeHandlers({
+  return new RuntimeHandlers({
     choice: settings.ociRuntime,
     configured: parseHandlers(settings.runtimes ?? []),
     recall: (candidate) => memory.recall(candidate),
@@ -80,23 +118,4 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
       return outcome;
     },
   });
-  await handlers.open(op);
-  if (handlers.unready !== undefined && !hadRecords) {
-    throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
-  }
-  const facts = await gatherHostFacts(cgroupHost);
-  const parser = await findProgram('apparmor_parser');
-  void handlers.verify(op, clock);
-  return {
-    cgroups,
-    monitorCgroup,
-    handlers,
-    conmon,
-    cp,
-    ...(catatonit === undefined ? {} : { catatonit }),
-    seccomp: await SeccompProfiles.load(),
-    appArmor: new AppArmor({ enabled: facts.appArmor, ...(parser === undefined ? {} : { parser }) }),
-    lacksAppArmorParser: facts.appArmor && parser === undefined,
-    facts,
-  };
 }

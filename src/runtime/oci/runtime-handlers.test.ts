@@ -122,3 +122,30 @@ test('where all that is known is refused, it is tried before anybody is told so'
   await made.open(op);
   assert.equal(made.unready, undefined);
 });
+
+test('what has been tried at the start is not tried a second time before it is said that no pod can be made', async () => {
+  const clock = new FakeClock();
+  const said: string[] = [];
+  const tried: string[] = [];
+  const made = new RuntimeHandlers({
+    choice: 'runc',
+    configured: parseHandlers(['kata=/k', 'runc']),
+    recall: ({ name }) =>
+      Promise.resolve(
+        name === 'kata'
+          ? { runtime: { name, path: '/k', root: '' }, version: '1', features: NO_FEATURES }
+          : { name, reason: 'broken' },
+      ),
+    probe: (_op, { name }) => {
+      tried.push(name);
+      return Promise.resolve({ name, reason: 'still broken' });
+    },
+  });
+  await made.open(op);
+  assert.deepEqual(tried, ['runc']);
+  void made.verify({ ...op, log: { ...silentLog, error: (_fields, message) => void said.push(message) } }, clock);
+  await clock.advance(0);
+  assert.match(said.join(), /no new pod can be made/);
+  await clock.advance(1_999);
+  assert.deepEqual(tried, ['runc']);
+});

@@ -34,8 +34,8 @@ export class RuntimeHandlers {
   #default: WorkingRuntime | undefined;
   readonly #working = new Map<string, WorkingRuntime>();
   readonly #refused = new Map<string, RefusedRuntime>();
-  /** Believed, and not tried by this process yet. */
-  readonly #recalled: Candidate[] = [];
+  /** Believed, and not tried by this process yet; by name. */
+  readonly #recalled = new Map<string, Candidate>();
 
   constructor(deps: HandlersDeps) {
     this.#deps = deps;
@@ -91,11 +91,11 @@ export class RuntimeHandlers {
   async open(op: Op): Promise<void> {
     await this.probe(op, (candidate) => this.#recallOrTry(op, candidate));
     // What was refused once may work by now.
-    if (this.#default === undefined && this.#recalled.length > 0) await this.probe(op);
+    if (this.#default === undefined && this.#recalled.size > 0) await this.probe(op);
   }
 
   /** Tries the default one, then the others side by side. */
-  async probe(op: Op, find = (candidate: Candidate) => this.#deps.probe(op, candidate)): Promise<void> {
+  async probe(op: Op, find = (candidate: Candidate) => this.#try(op, candidate)): Promise<void> {
     const tried = new Set<string>();
     for (const candidate of defaultCandidates(this.#deps.choice, this.#deps.configured)) {
       if (this.#default !== undefined) break;
@@ -106,33 +106,29 @@ export class RuntimeHandlers {
     await Promise.all(others.map(async (candidate) => this.#take(candidate, await find(candidate))));
   }
 
-  /** Tries what was only believed; where the default one works no more, as long as it does not. Never throws. */
-  async verify({ signal, log }: Op, clock: Clock): Promise<void> {
-    try {
-      if (this.#recalled.length > 0) await clock.sleep(VERIFY_AFTER_MS, signal);
-      for (const candidate of this.#recalled.splice(0)) {
-        const isDefault = this.#default?.runtime.name === candidate.name;
-        const found = this.#take(candidate, await this.#deps.probe({ signal, log }, candidate));
-        if (isDefault) this.#default = found;
-      }
-    } catch (error) {
-      if (!signal.aborted) log.error({ error: messageOf(error) }, 'the OCI runtime could not be tried again');
-      return;
-    }
-    if (this.unready === undefined) return;
-    log.error({ reason: this.unready }, 'no new pod can be made; what there is can be looked at, stopped and removed');
-    await this.keepTrying({ signal, log }, clock);
+  /** Tries what was only believed, a while later; and the default one, as long as it does not work. Never throws. */
+  async verify(op: Op, clock: Clock): Promise<void> {
+    await this.keepTrying(op, clock);
+    await this.#tryRecalled(op, clock);
+    await this.keepTrying(op, clock);
   }
 
   async #recallOrTry(op: Op, candidate: Candidate): Promise<ProbeOutcome> {
     const recalled = await this.#deps.recall?.(candidate);
-    if (recalled === undefined) return await this.#deps.probe(op, candidate);
-    this.#recalled.push(candidate);
+    if (recalled === undefined) return await this.#try(op, candidate);
+    this.#recalled.set(candidate.name, candidate);
     return recalled;
   }
 
-  /** While the default one does not work: tries again, less and less often, until it does. Never throws. */
+  async #try(op: Op, candidate: Candidate): Promise<ProbeOutcome> {
+    this.#recalled.delete(candidate.name);
+    return await this.#deps.probe(op, candidate);
+  }
+
+  /** While the default one does not work: says so, and tries again, less and less often, until it does. Never throws. */
   async keepTrying({ signal, log }: Op, clock: Clock): Promise<void> {
+    if (this.unready === undefined) return;
+    log.error({ reason: this.unready }, 'no new pod can be made; what there is can be looked at, stopped and removed');
     try {
       for (let waitMs = FIRST_AGAIN_MS; this.#default === undefined; waitMs = Math.min(waitMs * 2, LAST_AGAIN_MS)) {
         await clock.sleep(waitMs, signal);
@@ -141,6 +137,20 @@ export class RuntimeHandlers {
       log.info({ ociRuntime: this.#default.runtime.path }, 'the OCI runtime works again');
     } catch (error) {
       if (!signal.aborted) log.error({ error: messageOf(error) }, 'the OCI runtime is not tried any more');
+    }
+  }
+
+  async #tryRecalled({ signal, log }: Op, clock: Clock): Promise<void> {
+    if (this.#recalled.size === 0) return;
+    try {
+      await clock.sleep(VERIFY_AFTER_MS, signal);
+      for (const candidate of [...this.#recalled.values()]) {
+        const isDefault = this.#default?.runtime.name === candidate.name;
+        const found = this.#take(candidate, await this.#try({ signal, log }, candidate));
+        if (isDefault) this.#default = found;
+      }
+    } catch (error) {
+      if (!signal.aborted) log.error({ error: messageOf(error) }, 'the OCI runtime could not be tried again');
     }
   }
 
