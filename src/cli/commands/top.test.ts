@@ -27,7 +27,7 @@ const FOUND: readonly PodMetrics[] = [
   podMetrics('db', 'default', [['main', '2000001n', '120Mi']]),
 ];
 
-async function top(words: string, found = FOUND) {
+async function top(words: string, found = FOUND, pods: readonly (readonly [name: string, phase: string])[] = []) {
   const asked: PodMetricsRequest[] = [];
   const cli = await openFakeCli({
     podMetrics: (_op, request) => {
@@ -35,6 +35,11 @@ async function top(words: string, found = FOUND) {
       return Promise.resolve(found);
     },
   });
+  for (const [name, phase] of pods) {
+    await cli.pod(name);
+    const pod = await cli.api.kube.get(cli.api.op, 'pods', { namespace: 'default', name });
+    await cli.api.kube.replaceStatus(cli.api.op, 'pods', { ...pod, status: { ...pod.status, phase } });
+  }
   const ending = await cli.run(['top', ...words.split(' ')]);
   return { ...ending, out: ending.out.replaceAll(/ +/g, ' '), asked };
 }
@@ -67,6 +72,39 @@ test('nothing found is said, and is no error', async () => {
   assert.deepEqual(asked, [{ namespace: 'shop' }]);
   assert.deepEqual(ending, { code: 0, out: '', err: 'No resources found in shop namespace\n' });
 });
+
+for (const [state, pods, code, err] of [
+  [
+    'not measured yet',
+    [
+      ['web', 'Running'],
+      ['job', 'Succeeded'],
+    ],
+    1,
+    'error: metrics are not available yet: no pod has run long enough to be measured\n',
+  ],
+  [
+    'not begun yet',
+    [['web', 'Pending']],
+    1,
+    'error: metrics are not available yet: no pod has run long enough to be measured\n',
+  ],
+  [
+    'over',
+    [
+      ['job', 'Succeeded'],
+      ['other', 'Failed'],
+    ],
+    0,
+    'No pod runs in default namespace\n',
+  ],
+] as const) {
+  test(`pods that are ${state} are not no pods`, async () => {
+    const { asked, ...ending } = await top('pods', [], pods);
+    assert.deepEqual(ending, { code, out: '', err });
+    assert.equal(asked.length, 1);
+  });
+}
 
 for (const [words, err] of [
   ['pods --sort-by name', 'error: --sort-by name: it should be cpu or memory\n'],

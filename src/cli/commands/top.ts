@@ -1,4 +1,5 @@
-import { invalidArgument } from '../../lib/errors.ts';
+import { invalidArgument, unavailable } from '../../lib/errors.ts';
+import type { Pod } from '../../kube/objects.ts';
 import type { PodMetrics } from '../../kube/pod-metrics.ts';
 import { quantityToMilli, quantityToNumber } from '../../kube/quantity.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
@@ -43,13 +44,29 @@ export async function topPods(context: CliContext, name: string | undefined, opt
     ...(name === undefined ? {} : { name }),
     ...(selector === undefined ? {} : { labelSelector: selector }),
   });
-  if (found.length === 0) {
-    await line(context.err, `No resources found${namespace === undefined ? '' : ` in ${namespace} namespace`}`);
-    return 0;
-  }
+  if (found.length === 0) return await sayWhyNone(context, options);
   const rows = found.flatMap((pod) => rowsOf(pod, options.containers)).sort(inOrderOf(sortBy));
   for (const text of table(rows, options)) await line(context.out, text);
   return 0;
+}
+
+/** Pods that have not been looked at yet are not no pods. Throws Unavailable where there will be something to show, as kubectl fails. */
+async function sayWhyNone(context: CliContext, { namespace, selector }: TopOptions): Promise<ExitCode> {
+  const { kube } = await context.api();
+  const { items } = await kube.list(context.op, 'pods', {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(selector === undefined ? {} : { labelSelector: selector }),
+  });
+  if (items.some((pod) => !hasEnded(pod))) {
+    throw unavailable('metrics are not available yet: no pod has run long enough to be measured');
+  }
+  const what = items.length === 0 ? 'No resources found' : 'No pod runs';
+  await line(context.err, `${what}${namespace === undefined ? '' : ` in ${namespace} namespace`}`);
+  return 0;
+}
+
+function hasEnded({ status }: Pod): boolean {
+  return status?.phase === 'Succeeded' || status?.phase === 'Failed';
 }
 
 function rowsOf({ metadata, containers }: PodMetrics, each: boolean): Row[] {
