@@ -25,14 +25,15 @@ export interface Upgraded {
   readonly head: string;
 }
 
-/** Asks for an upgrade as a client does. */
+/** Asks for an upgrade as a client does. `allowHalfOpen`: the client does not close because the server does. */
 export async function upgrade(
   url: string,
   headers: Readonly<Record<string, string>>,
   method = 'POST',
+  allowHalfOpen = false,
 ): Promise<Upgraded> {
   const { hostname, port, host, pathname } = new URL(url);
-  const socket = net.connect({ host: hostname.replace(/[[\]]/g, ''), port: Number(port), allowHalfOpen: false });
+  const socket = net.connect({ host: hostname.replace(/[[\]]/g, ''), port: Number(port), allowHalfOpen });
   const lines = Object.entries({ Host: host, Connection: 'Upgrade', ...headers }).map(
     ([name, value]) => `${name}: ${value}`,
   );

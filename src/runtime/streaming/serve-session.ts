@@ -35,7 +35,7 @@ export async function serveSession(
     await overSpdy(context, call, protocol.name, socket);
     return;
   }
-  const options = { protocol: protocol.name, finishMs: context.limits.finishMs };
+  const options = { clock: context.clock, protocol: protocol.name, finishMs: context.limits.finishMs };
   const webSocket = await acceptWebSocket(request, socket, head, options);
   if (protocol.wire === 'spdy-in-websocket') {
     await overSpdy(context, call, protocol.name, await bytesThrough(webSocket));

@@ -2,16 +2,26 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
+import type { Clock } from '../../../lib/clock.ts';
 
 /** The largest message that is read, as in the field: some clients send a whole file as one. */
 const MAX_MESSAGE_BYTES = 32 * 1024 * 1024;
+/** For the client to close its side of a connection over which both have said that they close (RFC 6455, 7.1.1). */
+const LINGER_MS = 2_000;
 
-/** Finishes the handshake. Nothing is read yet: whoever takes the WebSocket resumes it. `finishMs` is what the client has to read the rest and to answer our closing message. */
+export interface AcceptOptions {
+  readonly clock: Clock;
+  readonly protocol: string | undefined;
+  /** What the client has to read the rest and to answer our closing message. */
+  readonly finishMs: number;
+}
+
+/** Finishes the handshake. Nothing is read yet: whoever takes the WebSocket resumes it. */
 export async function acceptWebSocket(
   request: IncomingMessage,
   socket: Socket,
   head: Buffer,
-  options: { readonly protocol: string | undefined; readonly finishMs: number },
+  options: AcceptOptions,
 ): Promise<WebSocket> {
   // 30 ms and some MB that a daemon whose clients speak SPDY never needs.
   const { WebSocketServer } = await import('ws');
@@ -27,6 +37,7 @@ export async function acceptWebSocket(
   server.on('headers', (headers) => {
     if (options.protocol !== undefined) headers.push(`Sec-WebSocket-Protocol: ${options.protocol}`);
   });
+  resetIfItLingers(socket, options.clock);
   return await new Promise((resolve, reject) => {
     server.once('wsClientError', (error, refused) => {
       refused.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n');
@@ -36,6 +47,14 @@ export async function acceptWebSocket(
       webSocket.pause();
       resolve(webSocket);
     });
+  });
+}
+
+/** Our side of the connection ends when both have said that they close. By then nothing of ours is unread that the client still wanted. */
+function resetIfItLingers(socket: Socket, clock: Clock): void {
+  socket.once('finish', () => {
+    const timer = clock.after(LINGER_MS, () => socket.resetAndDestroy());
+    socket.once('close', () => timer.cancel());
   });
 }
 

@@ -57,6 +57,15 @@ class Client {
   }
 }
 
+function webSocketRequest(protocol: string): Record<string, string> {
+  return {
+    Upgrade: 'websocket',
+    'Sec-WebSocket-Version': '13',
+    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+    'Sec-WebSocket-Protocol': protocol,
+  };
+}
+
 const echo: StreamHandlers['exec'] = async (_op, _request, { stdin, stdout, stderr }) => {
   for await (const chunk of stdin!) stdout!.write(chunk);
   stderr?.write('done');
@@ -190,6 +199,28 @@ describe('commands', () => {
     assert.equal(gone.seen, true);
   });
 
+  test('a client that says that it closes and does not is cut off within seconds, and its command ends', async () => {
+    const clock = new FakeClock();
+    let cutOff = false;
+    const exec: StreamHandlers['exec'] = async (op, _request, { stdout }) => {
+      stdout!.write('hello');
+      await once(op.signal, 'abort');
+      cutOff = true;
+      return { exitCode: 0 };
+    };
+    const server = await serve({ exec }, { clock });
+    const request = webSocketRequest('v5.channel.k8s.io');
+    const { socket } = await upgrade(server.execUrl(execRequest()), request, 'GET', true);
+    socket.on('error', () => undefined);
+    socket.write(Buffer.from('8882a1b2c3d4a25a', 'hex'));
+    await once(socket.resume(), 'end');
+    await clock.advance(1_900);
+    assert.equal(cutOff, false);
+    await clock.advance(200);
+    await until('the command is ended', () => cutOff);
+    await until('the client is cut off', () => !socket.write('x') && socket.destroyed);
+  });
+
   test('what a client sends after the command has ended is dropped, and it hears the outcome', async () => {
     const server = await serve({ exec: () => Promise.resolve({ exitCode: 0 }) });
     const client = await Client.open(server.execUrl(execRequest({ stdin: true })), 'v5.channel.k8s.io');
@@ -209,12 +240,7 @@ describe('ports', () => {
     const server = await serve({ portForward: echoPort });
     const { socket, head } = await upgrade(
       server.portForwardUrl(portForwardRequest()),
-      {
-        Upgrade: 'websocket',
-        'Sec-WebSocket-Version': '13',
-        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        'Sec-WebSocket-Protocol': 'SPDY/3.1+portforward.k8s.io',
-      },
+      webSocketRequest('SPDY/3.1+portforward.k8s.io'),
       'GET',
     );
     assert.match(head, /sec-websocket-protocol: spdy\/3\.1\+portforward\.k8s\.io/);
