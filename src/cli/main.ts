@@ -11,6 +11,7 @@ import { errorText } from './error-text.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { createProgram } from './program.ts';
 import { processTerminal } from './terminal/process-terminal.ts';
+import type { ProgramHost } from './words/shared-options.ts';
 
 const DEFAULT_API = 'unix:///run/gantry/api.sock';
 const DEFAULT_CRI = 'unix:///run/gantry/gantry.sock';
@@ -69,7 +70,7 @@ function namedApi(): string | undefined {
   return program.opts<{ api?: string }>().api ?? process.env['GANTRY_API'];
 }
 
-const program = createProgram({
+const host: ProgramHost = {
   context: (): CliContext => ({
     op: { signal: interrupted.signal, log: silentLog },
     clock: systemClock,
@@ -85,7 +86,8 @@ const program = createProgram({
   finished: (code) => {
     process.exitCode = code;
   },
-});
+};
+const program = createProgram(host, process.argv[2]);
 
 const EXIT_INTERRUPTED = 130;
 process.on('SIGINT', () => {
@@ -94,13 +96,17 @@ process.on('SIGINT', () => {
   process.once('SIGINT', () => process.exit(EXIT_INTERRUPTED));
 });
 
-keepAlive();
-try {
-  await program.parseAsync();
-  await end(interrupted.signal.aborted ? EXIT_INTERRUPTED : Number(process.exitCode ?? 0));
-} catch (error) {
-  if (error instanceof CommanderError) await end(error.exitCode);
-  if (interrupted.signal.aborted) await end(EXIT_INTERRUPTED);
-  process.stderr.write(`${errorText(error)}\n`);
-  await end(1);
+async function run(): Promise<void> {
+  try {
+    await program.parseAsync();
+    await end(interrupted.signal.aborted ? EXIT_INTERRUPTED : Number(process.exitCode ?? 0));
+  } catch (error) {
+    if (error instanceof CommanderError) await end(error.exitCode);
+    if (interrupted.signal.aborted) await end(EXIT_INTERRUPTED);
+    process.stderr.write(`${errorText(error)}\n`);
+    await end(1);
+  }
 }
+
+keepAlive();
+void run();

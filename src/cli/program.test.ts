@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CommanderError, type Command } from 'commander';
 import { createProgram } from './program.ts';
+import type { ProgramHost } from './words/shared-options.ts';
 
 interface Ending {
   readonly code: number;
@@ -34,6 +35,24 @@ test('without a command it says what there is, on stdout, and that is no failure
   assert.match(asked.out, /^Usage: gantry \[options\] \[command\]\n/);
   for (const words of [[], ['help'], ['--api', 'unix:///x'], ['-h']]) {
     assert.deepEqual(await gantry(...words), asked, words.join(' '));
+  }
+});
+
+test('where the first word is a command, that one alone is made, as it is among all', () => {
+  const host: ProgramHost = {
+    context: () => assert.fail('a command has run'),
+    finished: () => assert.fail('a command has run'),
+  };
+  const all = createProgram(host);
+  for (const command of all.commands) {
+    const alone = createProgram(host, command.name());
+    const same = alone.commands.find((other) => other.name() === command.name());
+    assert.equal(same?.helpInformation(), command.helpInformation());
+    const few = command.name() !== 'completion';
+    assert.equal(alone.commands.length, few ? 1 : all.commands.length);
+  }
+  for (const first of ['help', '--help', 'aply', undefined]) {
+    assert.equal(createProgram(host, first).helpInformation(), all.helpInformation());
   }
 });
 

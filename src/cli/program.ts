@@ -18,26 +18,38 @@ import { takeOnEitherSide } from './words/either-side.ts';
 import { RUNTIME_ENDPOINT, type ProgramHost, type Run } from './words/shared-options.ts';
 import { WordedCommand } from './words/worded-command.ts';
 
-const IN_ORDER_OF_HELP = [
-  addApply,
-  addGet,
-  addDescribe,
-  addDelete,
-  addEvents,
-  addLogs,
-  addExec,
-  addAttach,
-  addPortForward,
-  addStop,
-  addExplain,
-  addTop,
-];
+type AddCommand = (program: Command, host: ProgramHost, run: Run) => void;
+
+/** By name, in the order of help. */
+const COMMANDS: ReadonlyMap<string, AddCommand> = new Map<string, AddCommand>([
+  ['apply', addApply],
+  ['get', addGet],
+  ['describe', addDescribe],
+  ['delete', addDelete],
+  ['events', addEvents],
+  ['logs', addLogs],
+  ['exec', addExec],
+  ['attach', addAttach],
+  ['port-forward', addPortForward],
+  ['stop', addStop],
+  ['explain', addExplain],
+  ['top', addTop],
+  [
+    'image',
+    (program, host, run) => addImageCommands(program.command('image').description('images on this machine'), host, run),
+  ],
+  ['doctor', addDoctor],
+  ['version', addVersion],
+  ['completion', addCompletion],
+]);
 
 /**
  * The command line: names, options and help. The commands themselves are loaded when they run, so that
  * `gantry get` does not pay for what `gantry apply` needs.
+ *
+ * @param first the first word of the command line, if it is known: where it is a command's name, no other command is asked for, and none is made
  */
-export function createProgram(host: ProgramHost): Command {
+export function createProgram(host: ProgramHost, first?: string): Command {
   const program = new WordedCommand('gantry')
     // Errors come back to main.ts, which decides how the process ends.
     .exitOverride()
@@ -48,9 +60,13 @@ export function createProgram(host: ProgramHost): Command {
     command().then((code) => {
       host.finished(code);
     });
-  for (const add of IN_ORDER_OF_HELP) add(program, host, run);
-  addImageCommands(program.command('image').description('images on this machine'), host, run);
+  const asked = first === 'completion' ? undefined : COMMANDS.get(first ?? '');
+  for (const add of asked === undefined ? COMMANDS.values() : [asked]) add(program, host, run);
+  takeOnEitherSide(program);
+  return program;
+}
 
+function addDoctor(program: Command, host: ProgramHost, run: Run): void {
   program
     .command('doctor')
     .description(
@@ -68,7 +84,9 @@ export function createProgram(host: ProgramHost): Command {
         }),
       ),
     );
+}
 
+function addVersion(program: Command, host: ProgramHost, run: Run): void {
   program
     .command('version')
     .description('versions of this program and of the daemon')
@@ -82,7 +100,10 @@ export function createProgram(host: ProgramHost): Command {
         }),
       ),
     );
+}
 
+/** Of all commands: they have to be there. */
+function addCompletion(program: Command, host: ProgramHost, run: Run): void {
   program
     .command('completion')
     .description('a completion script: source <(gantry completion bash)')
@@ -90,8 +111,6 @@ export function createProgram(host: ProgramHost): Command {
     .action((shell: string) =>
       run(async () => (await import('./commands/completion.ts')).completion(host.context(), shell, wordsOf(program))),
     );
-  takeOnEitherSide(program);
-  return program;
 }
 
 function wordsOf(command: Command): CommandWords {
