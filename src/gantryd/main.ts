@@ -88,10 +88,8 @@ async function run(): Promise<void> {
   });
 }
 
-try {
-  await run();
-} catch (error) {
+run().catch((error: unknown) => {
   if (error instanceof CommanderError) process.exit(error.exitCode);
   process.stderr.write(`gantryd: ${messageOf(error)}\n`);
   process.exit(1);
-}
+});

@@ -44,10 +44,19 @@ for (const [what, place, nodeModules] of LAYOUTS) {
     await mkdir(join(dir, '.bin'));
     const link = join(dir, '.bin/gantry');
     await symlink(join('..', place, 'bin/gantry'), link);
-    const entry = join(dir, place, 'dist/cli.js');
+    const entry = join(dir, place, 'dist/cli.cjs');
     assert.equal(launched(link).stdout, `${join(dir, nodeModules, NODE)} ${entry} version two words\n`);
   });
 }
+
+test('where Nodes for several machines are installed, the one for this machine is run', async (t) => {
+  const dir = await layOut(t, 'gantry', 'gantry/node_modules');
+  const other = join(dir, 'gantry/node_modules', `node-linux-${process.arch === 'x64' ? 'arm64' : 'x64'}/bin`);
+  await mkdir(other, { recursive: true });
+  await writeFile(join(other, 'node'), '#!/bin/sh\necho the other\n', { mode: 0o755 });
+  const { stdout } = launched(join(dir, 'gantry/bin/gantry'));
+  assert.match(stdout, new RegExp(`^${join(dir, 'gantry/node_modules', NODE)} `));
+});
 
 test('a Node in a folder above that is no node_modules of ours is not run', async (t) => {
   const dir = await layOut(t, 'shared/gantry', 'shared/node_modules');

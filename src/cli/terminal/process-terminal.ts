@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { constants } from 'node:os';
 import { isatty } from 'node:tty';
 import type { Terminal } from './terminal.ts';
@@ -41,6 +40,8 @@ function rawMode(): Disposable {
   process.stdin.setRawMode(true);
   // Node goes on turning each line feed into a new line, and the container's terminal has done that already: a program that draws its own screen
   // moves the cursor with line feeds. What Node restores has this in it, too.
+  // Loaded here: no other command has use for it.
+  const { spawnSync } = process.getBuiltinModule('node:child_process');
   spawnSync('stty', ['-opost'], { stdio: ['inherit', 'ignore', 'ignore'] });
   process.on('exit', restore);
   for (const signal of ENDING) process.on(signal, ended);

@@ -133,13 +133,13 @@ describe('the package as npm installs it', { skip }, () => {
     for (const pid of await listPids()) {
       if (pid !== daemon?.pid && (await processIdentity(pid))?.ppid !== daemon?.pid) continue;
       const words = (await readCmdline(pid).catch(() => undefined)) ?? [];
-      programs.push(words.filter((word) => /^\/.*(\/node|\.[jt]s)$/.test(word)).join(' '));
+      programs.push(words.filter((word) => /^\/.*(\/node|\.(cjs|ts))$/.test(word)).join(' '));
     }
     const node = join(dir, `app/node_modules/node-linux-${process.arch}/bin/node`);
     const dist = join(dir, 'app/node_modules/gantry/dist');
-    assert.ok(programs.includes(`${node} ${dist}/gantryd.js`), programs.join('\n'));
+    assert.ok(programs.includes(`${node} ${dist}/gantryd.cjs`), programs.join('\n'));
     // A helper process is there only while there is work for it.
-    for (const words of programs.filter((found) => found.includes('.ts') || found.includes('.js'))) {
+    for (const words of programs.filter((found) => found.includes('.ts') || found.includes('.cjs'))) {
       assert.ok(words.startsWith(`${node} ${dist}/`), words);
     }
   });
