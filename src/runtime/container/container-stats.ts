@@ -12,13 +12,18 @@ import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
 import { readOr, type StatsContext } from '../stats-context.ts';
+import type { Patience } from '../stats/layer-usage.ts';
 import { criUsage, type CriUsage } from '../stats/to-cri.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { mayHaveProcess } from './state.ts';
 
-/** A call waits so long for a walk through what a container has written; then it tells what the last one found. */
-const PATIENCE_OF_ONE_MS = 2_000;
-export const PATIENCE_OF_ALL_MS = 500;
+/**
+ * A call waits so long for a walk through what a container has written; then it tells what the last one found. Before the first one has
+ * ended there is nothing to tell, and who asks takes a value that is missing for a failure.
+ */
+const PATIENCE_OF_FIRST_MS = 5_000;
+const PATIENCE_OF_ONE: Patience = { patienceMs: 2_000, firstPatienceMs: PATIENCE_OF_FIRST_MS };
+export const PATIENCE_OF_ALL: Patience = { patienceMs: 500, firstPatienceMs: PATIENCE_OF_FIRST_MS };
 
 /** Of one that does not run: what it has written, and no more. Throws NotFound. */
 export async function containerStats(
@@ -31,7 +36,7 @@ export async function containerStats(
   if (record === undefined || record.status.state.kind === 'creating') {
     throw notFound(`container ${containerId} not found`);
   }
-  return { stats: await statsOf(op, { rt, meters }, record, PATIENCE_OF_ONE_MS) };
+  return { stats: await statsOf(op, { rt, meters }, record, PATIENCE_OF_ONE) };
 }
 
 /** Of all that the filter lets through, also of those that do not run: as {@link containerStats} of each. */
@@ -50,7 +55,7 @@ export function statsOfAll(
   context: StatsContext,
   records: readonly ContainerRecord[],
 ): Promise<ContainerStats[]> {
-  return Promise.all(records.map((record) => statsOf(op, context, record, PATIENCE_OF_ALL_MS)));
+  return Promise.all(records.map((record) => statsOf(op, context, record, PATIENCE_OF_ALL)));
 }
 
 function passes({ meta, status }: ContainerRecord, filter: ContainerStatsFilter | undefined): boolean {
@@ -67,12 +72,12 @@ async function statsOf(
   op: Op,
   context: StatsContext,
   record: ContainerRecord,
-  patienceMs: number,
+  patience: Patience,
 ): Promise<ContainerStats> {
   const { meta } = record;
   const [usage, writableLayer] = await Promise.all([
     usageOf(op, context, record),
-    written(op, context, record, patienceMs),
+    written(op, context, record, patience),
   ]);
   return {
     attributes: {
@@ -113,10 +118,10 @@ async function written(
   op: Op,
   { rt, meters }: StatsContext,
   { meta, status }: ContainerRecord,
-  patienceMs: number,
+  patience: Patience,
 ): Promise<FilesystemUsage | undefined> {
   const still = status.state.kind === 'exited';
-  const use = await meters.layers.of(op, meta.id, { still, patienceMs });
+  const use = await meters.layers.of(op, meta.id, { still, ...patience });
   if (use === undefined) return undefined;
   return {
     timestamp: toNanoseconds(use.takenAtWallMs),

@@ -8,9 +8,10 @@ import type {
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { Slots } from '../../lib/slots.ts';
-import { PATIENCE_OF_ALL_MS } from '../container/container-stats.ts';
+import { PATIENCE_OF_ALL } from '../container/container-stats.ts';
 import { readOr, type StatsContext } from '../stats-context.ts';
 import { CONTAINER_METRICS, METRIC_DESCRIPTORS, NETWORK_METRICS } from '../stats/metrics/all-metrics.ts';
+import type { MeasuredContainer } from '../stats/metrics/measured-container.ts';
 import { evaluate, type BaseLabels } from '../stats/metrics/metric.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
@@ -33,7 +34,7 @@ export async function listPodSandboxMetrics(op: Op, context: StatsContext): Prom
     const own = containers.get(record.meta.id) ?? [];
     const [metrics, ofContainers] = await Promise.all([
       networkMetrics(op, context, record, own),
-      Promise.all(own.map((each) => turns.run(op, () => containerMetrics(op, context, record, each)))),
+      Promise.all(own.map((each) => containerMetrics(op, context, record, each, turns))),
     ]);
     const containerMetricsFound = ofContainers.filter((found) => found !== undefined);
     return { podSandboxId: record.meta.id, metrics, containerMetrics: containerMetricsFound };
@@ -61,19 +62,20 @@ async function containerMetrics(
   context: StatsContext,
   sandbox: SandboxRecord,
   { meta, status }: ContainerRecord,
+  turns: Slots,
 ): Promise<ContainerMetrics | undefined> {
   const { state } = status;
   if (state.kind !== 'running') return undefined;
   const { meters } = context;
-  const measured = await readOr(op, context, `measuring container ${meta.id}`, async () => {
-    const written = await meters.layers.of(op, meta.id, { still: false, patienceMs: PATIENCE_OF_ALL_MS });
-    return await meters.container({
+  const written = await meters.layers.of(op, meta.id, { still: false, ...PATIENCE_OF_ALL });
+  const measure = (): Promise<MeasuredContainer | undefined> =>
+    meters.container({
       cgroupPath: meta.facts.cgroupPath,
       pid: state.task.pid,
       startedAtWallMs: state.startedAtWallMs,
       ...(written === undefined ? {} : { writtenBytes: written.bytes }),
     });
-  });
+  const measured = await turns.run(op, () => readOr(op, context, `measuring container ${meta.id}`, measure));
   if (measured === undefined) return undefined;
   const labels: BaseLabels = {
     ...podLabels(sandbox),

@@ -58,6 +58,23 @@ test('a call waits only so long, and gets what is known', async () => {
   assert.equal(room.walks, 2);
 });
 
+test('the first walk is waited for longer, but not again and again', async () => {
+  const room = new Room();
+  const first = { still: false, patienceMs: 500, firstPatienceMs: 5_000 };
+  room.walkMs = 4_000;
+  const told = room.bytesOf('c', first);
+  await room.clock.advance(4_000);
+  assert.equal(await told, 100);
+
+  room.walkMs = 60_000;
+  const gaveUp = room.bytesOf('big', first);
+  await room.clock.advance(5_000);
+  assert.equal(await gaveUp, undefined);
+  const later = room.bytesOf('big', first);
+  await room.clock.advance(500);
+  assert.equal(await later, undefined);
+});
+
 test('of what is slow to walk the walks take no more than a tenth of the time', async () => {
   const room = new Room();
   room.walkMs = 4_000;

@@ -24,6 +24,14 @@ const SHARE_OF_WALKS = 10;
 const WALK_TIMEOUT_MS = 300_000;
 const WALKS_AT_ONCE = 4;
 
+/** How long a call waits for a walk that is due, in milliseconds. */
+export interface Patience {
+  /** Where an older value is known. */
+  readonly patienceMs: number;
+  /** Where nothing is known yet, from the beginning of the first walk on: a walk that takes longer holds up no later call. */
+  readonly firstPatienceMs?: number;
+}
+
 interface Entry {
   use?: TreeUse;
   /** Monotonic; of the beginning of the walk that told `use`. */
@@ -32,6 +40,8 @@ interface Entry {
   /** Walked after nothing could write there any more. */
   final: boolean;
   walking?: Promise<void>;
+  /** Monotonic; since when `walking` is under way or waits for its turn. */
+  walkingSinceMs: number;
 }
 
 /**
@@ -47,19 +57,16 @@ export class LayerUsage {
     this.#deps = deps;
   }
 
-  /**
-   * `still`: nothing writes there any more. Waits up to `patienceMs` for a walk that is due; undefined when nothing is known by then.
-   */
-  async of(
-    op: Op,
-    id: string,
-    { still, patienceMs }: { still: boolean; patienceMs: number },
-  ): Promise<TreeUse | undefined> {
-    const entry = this.#entries.get(id) ?? { tookMs: 0, final: false };
+  /** `still`: nothing writes there any more. Undefined when nothing is known within the caller's patience. */
+  async of(op: Op, id: string, { still, ...patience }: Patience & { still: boolean }): Promise<TreeUse | undefined> {
+    const entry = this.#entries.get(id) ?? { tookMs: 0, final: false, walkingSinceMs: 0 };
     this.#entries.set(id, entry);
     if (!this.#isDue(entry, still)) return entry.use;
-    entry.walking ??= this.#walk(id, entry, still).finally(() => delete entry.walking);
-    await this.#waitFor(op, entry.walking, patienceMs);
+    if (entry.walking === undefined) {
+      entry.walkingSinceMs = this.#deps.clock.monotonicMs();
+      entry.walking = this.#walk(id, entry, still).finally(() => delete entry.walking);
+    }
+    await this.#waitFor(op, entry.walking, this.#limitOf(entry, patience));
     return entry.use;
   }
 
@@ -72,6 +79,11 @@ export class LayerUsage {
     if (use === undefined || fromMs === undefined) return true;
     if (still) return !final;
     return this.#deps.clock.monotonicMs() - fromMs >= Math.max(FRESH_MS, SHARE_OF_WALKS * tookMs);
+  }
+
+  #limitOf({ use, walkingSinceMs }: Entry, { patienceMs, firstPatienceMs = 0 }: Patience): number {
+    if (use !== undefined) return patienceMs;
+    return Math.max(patienceMs, walkingSinceMs + firstPatienceMs - this.#deps.clock.monotonicMs());
   }
 
   /** Never rejects: a tree that cannot be walked keeps what was known of it. */
@@ -97,9 +109,9 @@ export class LayerUsage {
     }
   }
 
-  async #waitFor(op: Op, walking: Promise<void>, patienceMs: number): Promise<void> {
+  async #waitFor(op: Op, walking: Promise<void>, limitMs: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const timer = this.#deps.clock.after(patienceMs, () => resolve(undefined));
+    const timer = this.#deps.clock.after(limitMs, () => resolve(undefined));
     try {
       await raceSignal(Promise.race([walking, promise]), op.signal);
     } finally {
