@@ -41,6 +41,7 @@ type Made =
   | 'retries'
   | 'cleanups'
   | 'followUps'
+  | 'checkpoints'
   | 'starts'
   | 'removals'
   | 'sandboxStops'
@@ -128,6 +129,7 @@ function assembleContext({ exitSources, networkReleasers, ...parts }: RuntimePar
     }),
     cleanups: new SingleFlight(),
     followUps: new SingleFlight(),
+    checkpoints: new SingleFlight(),
     starts: new SingleFlight(),
     removals: new SingleFlight(),
     sandboxStops: new SingleFlight(),

@@ -75,6 +75,8 @@ export interface RuntimeContext {
   readonly cleanups: SingleFlight;
   /** Roll-backs, recoveries and releases of leftovers that are tried again, by what they are and whose. */
   readonly followUps: SingleFlight;
+  /** Checkpoints that are made now, by container and place. */
+  readonly checkpoints: SingleFlight;
   /** Starts that run now, by container id. */
   readonly starts: SingleFlight;
   readonly removals: SingleFlight;

@@ -42,6 +42,10 @@ export interface ContainerSnapshots {
   unmount(op: Op, target: string): Promise<void>;
   /** Gone is a success. */
   remove(op: Op, id: string): Promise<void>;
+  /** What a container has changed in its image, as an OCI layer in a new file. It may go on changing it. */
+  saveChanges(op: Op, id: string, file: string): Promise<void>;
+  /** A folder as an archive in a new file, which is on the disk then. */
+  pack(op: Op, directory: string, file: string): Promise<void>;
 }
 
 export interface NetworkRequest {

@@ -63,6 +63,8 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
           world.mounts.add(target);
         }),
       unmount: (op, target) => ask('unmount', ownerOf(target), op.signal, () => void world.mounts.delete(target)),
+      saveChanges: () => Promise.reject(unavailable('nothing is archived here')),
+      pack: () => Promise.reject(unavailable('nothing is archived here')),
       remove: (op, id) => ask('remove snapshot', id, op.signal, () => void world.snapshots.delete(id)),
     },
     networks: {

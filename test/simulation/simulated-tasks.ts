@@ -114,6 +114,7 @@ export function simulatedTasks(
     exec: () => Promise.reject(unavailable('nothing is executed here')),
     streamExec: () => Promise.reject(unavailable('nothing is executed here')),
     attach: () => Promise.reject(unavailable('nobody is attached here')),
+    checkpoint: () => Promise.reject(unavailable('nothing is checkpointed here')),
     sweepExecs: () => Promise.resolve(0),
     reopenLog: () => Promise.reject(unavailable('there are no logs here')),
     readExit: (id) => ask('read exit', id, undefined, () => world.exitFiles.get(id)),

@@ -1,6 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
-import { execFile, type ExecResult } from '../../linux/exec.ts';
+import { execFile, type ExecOptions, type ExecResult } from '../../linux/exec.ts';
 import { GantryError, isKind } from '../../lib/errors.ts';
+import { PROGRAM_FOLDERS } from '../../lib/find-program.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import type { OciState } from './spec.ts';
 import { classifyRuntimeError } from './runtime-error.ts';
@@ -11,6 +12,12 @@ export interface OciRuntimeLocation {
   readonly path: string;
   /** State folder of the runtime (`--root`), of this Gantry alone. Volatile. */
   readonly root: string;
+}
+
+/** Both must exist. */
+export interface CheckpointFolders {
+  readonly imageDir: string;
+  readonly workDir: string;
 }
 
 const NO_SUCH_PROGRAM = 'no-such-program';
@@ -52,6 +59,17 @@ export class OciRuntime {
     }
   }
 
+  /**
+   * Writes the memory of a running container, and all that its processes have open, to `imageDir` by CRIU, which leaves its own words in
+   * `workDir`. The container goes on. Is not to be broken off: CRIU works inside the container's processes. Throws in the runtime's own words.
+   */
+  async checkpoint(op: Op, id: string, { imageDir, workDir }: CheckpointFolders): Promise<void> {
+    const folders = ['--image-path', imageDir, '--work-path', workDir];
+    const args = ['checkpoint', ...folders, '--leave-running', '--file-locks', '--tcp-established', id];
+    // It looks for CRIU itself, and CRIU for tar and iptables.
+    await this.#must(op, args, { env: { ...process.env, PATH: PROGRAM_FOLDERS.join(':') } });
+  }
+
   /** Undefined when the runtime knows no such container. */
   async state(op: Op, id: string): Promise<OciState | undefined> {
     const result = await this.#run(op, ['state', id]);
@@ -61,8 +79,8 @@ export class OciRuntime {
     throw error;
   }
 
-  async #must(op: Op, args: readonly string[]): Promise<void> {
-    const result = await this.#run(op, args);
+  async #must(op: Op, args: readonly string[], options: ExecOptions = {}): Promise<void> {
+    const result = await this.#run(op, args, options);
     if (result.code === 0) return;
     const words = result.stderr.trim() === '' ? result.stdout : result.stderr;
     throw classifyRuntimeError(
@@ -72,10 +90,10 @@ export class OciRuntime {
     );
   }
 
-  async #run(op: Op, args: readonly string[]): Promise<ExecResult> {
+  async #run(op: Op, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
     try {
       return await waitingFor(op, `${this.name} ${args[0] ?? ''}`, () =>
-        execFile(op, this.path, ['--root', this.root, ...args]),
+        execFile(op, this.path, ['--root', this.root, ...args], options),
       );
     } catch (error) {
       // A missing program must not pass for a missing container.

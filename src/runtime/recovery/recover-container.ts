@@ -1,6 +1,7 @@
 import type { Op } from '../../lib/abort.ts';
 import { messageOf, unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
+import { endCheckpoint } from '../container/checkpoint-container.ts';
 import { hasLeftovers, releaseAfterExit } from '../container/clean-up-container.ts';
 import { armExit, lookAtTask } from '../container/start-outcome.ts';
 import { canStart, taskOf, transition, type ContainerEvent } from '../container/state.ts';
@@ -33,6 +34,7 @@ export async function recoverContainer(op: Op, rt: RuntimeContext, id: string): 
   // The look has it watched. What is taken away from now on, here or by whoever comes if this fails, is nobody's exit.
   if (decision.kind === 'undo-start') rt.exits.letGo(id);
   await restoreContainerLedger(rt, record);
+  await endCheckpoint(op, rt, id);
   switch (decision.kind) {
     case 'keep':
       // Undone by an earlier process, which did not live long enough to give it up.

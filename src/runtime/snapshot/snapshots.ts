@@ -204,6 +204,20 @@ export class Snapshots {
     this.#deps.layers.release(id);
   }
 
+  /**
+   * What the container has changed in its image, as an OCI layer in a new file; it may go on changing it. Owners are those of the
+   * host, also where ids are mapped. @throws NotFound, NotImplemented
+   */
+  async saveChanges(op: Op, id: string, file: string): Promise<void> {
+    const directory = join(this.#directoryOf(id), 'upper');
+    await this.#deps.thread.run(op, 'archive', { what: 'changes', directory, file });
+  }
+
+  /** A folder that nobody writes into, as an archive in a new file. */
+  async pack(op: Op, directory: string, file: string): Promise<void> {
+    await this.#deps.thread.run(op, 'archive', { what: 'directory', directory, file });
+  }
+
   /** What the container has written. @throws NotFound */
   async usage(op: Op, id: string): Promise<TreeUsage> {
     const directory = this.#directoryOf(id);

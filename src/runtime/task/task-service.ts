@@ -1,10 +1,11 @@
 import { withLimit, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { Slots } from '../../lib/slots.ts';
-import { OciRuntime } from '../oci/oci-runtime.ts';
+import { OciRuntime, type CheckpointFolders } from '../oci/oci-runtime.ts';
 import type { OciState } from '../oci/spec.ts';
 import { attachTask } from './attach-task.ts';
 import { longestStateDir } from './bundle-files.ts';
+import { checkpointTask } from './checkpoint-task.ts';
 import { createTask } from './create-task.ts';
 import { deleteTask, type DeleteOptions, type TaskRemains } from './delete-task.ts';
 import { execInTask } from './exec-task.ts';
@@ -103,6 +104,11 @@ export class TaskService {
   /** See {@link attachTask}. */
   attach(op: Op, task: Task, request: AttachRequest, remote: RemoteStdio): Promise<void> {
     return attachTask(op, this.#context, task, request, remote);
+  }
+
+  /** See {@link checkpointTask}. */
+  checkpoint(op: Op, task: Task, folders: CheckpointFolders): Promise<void> {
+    return checkpointTask(op, task, folders);
   }
 
   /** At start: ends what an earlier process was executing when it was killed. Says how many there were. */

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmdirSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -122,6 +123,39 @@ test('repeated and shared layers, and a layer that hides all below it', needsRoo
   assert.deepEqual(await shows('twice', [a.diffId, b.diffId, a.diffId, a.diffId]), ['a', 'b']);
   assert.deepEqual(await shows('opaque', [a.diffId, opaque.diffId, b.diffId]), ['b', 'c']);
 });
+
+test(
+  'what was changed in it is a layer that makes the same of the image, also while it is mounted',
+  needsRoot,
+  async (t) => {
+    const room = await openRoom(t);
+    const image = await room.unpack(
+      ...[dir('d'), file('d/a'), file('d/b'), file('kept'), file('gone')],
+      ...[dir('anew'), file('anew/old'), dir('dir-gone'), file('dir-gone/x')],
+    );
+    const at = target(room);
+    await room.snapshots.prepare(room.op, 'c1', [image.diffId]);
+    await room.snapshots.mount(room.op, 'c1', at);
+    for (const name of ['gone', 'd/a', 'dir-gone', 'anew']) rmSync(join(at, name), { recursive: true });
+    mkdirSync(join(at, 'anew'));
+    for (const name of ['anew/new', 'd/c', 'kept', '.wh.of-the-user']) writeFileSync(join(at, name), `written ${name}`);
+    symlinkSync('/no/such', join(at, 'link'));
+    const changes = join(room.base, 'changes.tar');
+    await room.snapshots.saveChanges(room.op, 'c1', changes);
+    assert.equal(lstatSync(changes).mode & 0o777, 0o600);
+    await assert.rejects(room.snapshots.saveChanges(room.op, 'c1', changes), { kind: 'AlreadyExists' });
+    rmSync(join(at, '.wh.of-the-user'));
+    const layer = await room.unpackBytes(readFileSync(changes));
+    const again = target(room, 'again');
+    await room.snapshots.prepare(room.op, 'c2', [image.diffId, layer.diffId]);
+    await room.snapshots.mount(room.op, 'c2', again);
+    const shown = (root: string): string[] => readdirSync(root, { recursive: true, encoding: 'utf8' }).sort();
+    assert.deepEqual(shown(again), shown(at));
+    assert.deepEqual(shown(again), ['anew', 'anew/new', 'd', 'd/b', 'd/c', 'kept', 'link']);
+    assert.equal(readFileSync(join(again, 'kept'), 'utf8'), 'written kept');
+    for (const path of [at, again]) await room.snapshots.unmount(room.op, path);
+  },
+);
 
 test('directories that a layer only implies look as the layer below says', needsRoot, async (t) => {
   const room = await openRoom(t);

@@ -10,9 +10,9 @@ export interface EntryPath {
   readonly name: string;
 }
 
-const WHITEOUT_PREFIX = '.wh.';
+export const WHITEOUT_PREFIX = '.wh.';
 const WHITEOUT_META_PREFIX = '.wh..wh.';
-const OPAQUE_NAME = '.wh..wh..opq';
+export const OPAQUE_NAME = '.wh..wh..opq';
 
 /** Has an empty, `.` or `..` component (also by a leading or trailing slash). Most names have none. */
 const UNCLEAN = /(?:^|\/)(?:\.{0,2})(?:\/|$)/;

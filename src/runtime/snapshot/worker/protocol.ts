@@ -9,6 +9,8 @@ export interface Jobs {
   layer: { readonly job: LayerJob; readonly result: LayerJobResult };
   /** What a directory tree takes. */
   usage: { readonly job: { readonly directory: string }; readonly result: TreeUsage };
+  /** A new archive of a directory. Yields its length. */
+  archive: { readonly job: ArchiveJob; readonly result: { readonly bytes: number } };
   /** Makes the implied directories of the layers above look as the layers below describe them. */
   'repair-implied': { readonly job: RepairImpliedJob; readonly result: { readonly repaired: number } };
 }
@@ -36,6 +38,14 @@ export interface TreeUsage {
   /** Allocated on the disk; a file with several names counts once. */
   readonly bytes: number;
   readonly inodes: number;
+}
+
+export interface ArchiveJob {
+  /** `changes`: an overlay's upper directory, as a layer. */
+  readonly what: 'directory' | 'changes';
+  readonly directory: string;
+  /** Must not exist; nothing of it is left when the job fails. */
+  readonly file: string;
 }
 
 export interface RepairImpliedJob {

@@ -3,6 +3,7 @@ import { GantryError, kindOf, messageOf } from '../../../lib/errors.ts';
 import { faultsOfThisThread } from '../../../lib/fault-gate.ts';
 import { fromNodeError } from '../../../linux/errno.ts';
 import { realSyscalls } from '../../../linux/syscalls.ts';
+import { runArchiveJob } from './archive-job.ts';
 import { runLayerJob, type JobContext } from './layer-job.ts';
 import type { FromWorker, Jobs, ToWorker } from './protocol.ts';
 import { runRepairImpliedJob } from './repair-implied-job.ts';
@@ -66,6 +67,8 @@ async function carryOut(
       return await runLayerJob(job as Jobs['layer']['job'], context);
     case 'usage':
       return await runUsageJob((job as Jobs['usage']['job']).directory, context);
+    case 'archive':
+      return await runArchiveJob(job as Jobs['archive']['job'], context);
     case 'repair-implied':
       return runRepairImpliedJob(job as Jobs['repair-implied']['job'], context);
   }
