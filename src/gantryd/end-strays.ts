@@ -26,7 +26,7 @@ const TICK_MS = 10;
 const KILL_WAIT_MS = 5_000;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
-/** Waits for whoever started it, who is dead: before it was let go it has made nothing. */
+/** Ends with what it watches, be that days; what it has at work meanwhile, an OCI runtime, is seen beside it. */
 const MONITOR = 'conmon';
 
 /**

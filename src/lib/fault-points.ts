@@ -74,14 +74,7 @@ export const FAULT_POINTS = {
     'started',
     'outcome-known',
   ],
-  'make-task': [
-    'config-written',
-    'monitor-spawned',
-    'monitor-moved',
-    'monitor-released',
-    'created',
-    'monitor-detached',
-  ],
+  'make-task': ['config-written', 'monitor-spawned', 'monitor-detached', 'monitor-moved', 'created'],
   'undo-start': ['begun', 'recorded', 'released'],
   exit: ['seen', 'published', 'persisted', 'cleanup-begun', 'cleaned-up'],
   'delete-task': [

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import type { Op } from '../../lib/abort.ts';
 import { raceSignal } from '../../lib/abort.ts';
 import { GantryError, isKind, messageOf } from '../../lib/errors.ts';
-import { inputPipe, outputPipe, type InputPipe, type OutputPipe } from '../../linux/pipe.ts';
+import { outputPipe, type OutputPipe } from '../../linux/pipe.ts';
 import { spawnProcess, type Child, type ChildExit } from '../../linux/spawn.ts';
 
 /** One line of conmon's sync pipe (API version 1): a pid or an exit code, or -1 with a message. */
@@ -16,8 +16,6 @@ export interface ConmonProcess {
   readonly child: Child;
   /** The next message; undefined when conmon closed the pipe without one. */
   nextMessage(op: Op): Promise<SyncMessage | undefined>;
-  /** Opens the start gate: until then conmon has forked nothing. */
-  release(): void;
   /** Resolves when the process that was started (not the one it leaves behind) has ended. */
   readonly exited: Promise<void>;
   /** What it said on stderr so far, shortened. */
@@ -37,14 +35,13 @@ export interface ConmonOptions {
 }
 
 const SYNC_FD = 3;
-const START_FD = 4;
 const STDERR_KEPT = 8192;
 
-/** Starts conmon with its start gate still shut. */
+/** Starts conmon, which begins its work at once. */
 export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess> {
   using pipes = new ConmonPipes(options.stdio === undefined);
   const child = await start(options, pipes);
-  const { sync, start: gate, stderr: errors } = pipes.handedOver();
+  const { sync, stderr: errors } = pipes.handedOver();
   const messages = new MessageReader(sync.reader);
   let stderr = '';
   const allSaid = new Promise<void>((resolve) => {
@@ -59,7 +56,6 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
     child,
     exited: child.exited.then(() => undefined),
     nextMessage: (op) => raceSignal(messages.next(), op.signal),
-    release: () => gate.writer.end('\0'),
     stderr: () => stderr.trim(),
     failure: async (op) => {
       const [exit] = await raceSignal(Promise.all([child.exited, allSaid]), op.signal);
@@ -67,14 +63,13 @@ export async function spawnConmon(options: ConmonOptions): Promise<ConmonProcess
     },
     letGo: () => {
       sync.reader.destroy();
-      gate.writer.destroy();
       errors?.reader.destroy();
       child.unref();
     },
   };
 }
 
-async function start(options: ConmonOptions, { sync, start, stderr }: ConmonPipes): Promise<Child> {
+async function start(options: ConmonOptions, { sync, stderr }: ConmonPipes): Promise<Child> {
   try {
     return await spawnProcess({
       file: options.path,
@@ -85,12 +80,10 @@ async function start(options: ConmonOptions, { sync, start, stderr }: ConmonPipe
         options.stdio?.stdout ?? null,
         options.stdio?.stderr ?? stderr?.writeFd ?? null,
         sync.writeFd,
-        start.readFd,
       ],
       env: {
         PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
         _OCI_SYNCPIPE: String(SYNC_FD),
-        _OCI_STARTPIPE: String(START_FD),
       },
     });
   } catch (error) {
@@ -103,7 +96,6 @@ async function start(options: ConmonOptions, { sync, start, stderr }: ConmonPipe
 /** Ours of a monitor's descriptors; those of a monitor that is not started are closed again. */
 class ConmonPipes implements Disposable {
   readonly sync: OutputPipe;
-  readonly start: InputPipe;
   readonly stderr: OutputPipe | undefined;
   readonly #undo = new DisposableStack();
 
@@ -111,12 +103,6 @@ class ConmonPipes implements Disposable {
     try {
       this.sync = this.#output();
       if (withStderr) this.stderr = this.#output();
-      const start = inputPipe();
-      this.#undo.defer(() => {
-        start.closeReader();
-        start.writer.destroy();
-      });
-      this.start = start;
     } catch (error) {
       this.#undo.dispose();
       throw error;
@@ -127,7 +113,6 @@ class ConmonPipes implements Disposable {
   handedOver(): this {
     this.sync.closeWriter();
     this.stderr?.closeWriter();
-    this.start.closeReader();
     this.#undo.move();
     return this;
   }

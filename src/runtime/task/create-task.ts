@@ -35,17 +35,14 @@ export async function createTask(op: Op, context: TaskContext, request: CreateTa
       cwd: request.bundleDir,
     });
     await context.faults.reach('make-task/monitor-spawned');
-    await moveMonitor(op, context, request, monitor);
-    await context.faults.reach('make-task/monitor-moved');
-    monitor.release();
-    await context.faults.reach('make-task/monitor-released');
     const spawned = monitor;
+    // Beside the OCI runtime's work. Why there is no monitor is better said by what comes on its pipe.
+    const settled = settleMonitor(op, context, request, spawned);
+    settled.catch(() => undefined);
     const message = await waitingFor(op, `${request.runtime.name} create`, () => spawned.nextMessage(op));
     const pid = await createdPid(op, request, monitor, message);
     await context.faults.reach('make-task/created');
-    await raceSignal(monitor.exited, op.signal);
-    await context.faults.reach('make-task/monitor-detached');
-    const conmon = await identityInFile(context, files.conmonPidFile, 'monitor');
+    const conmon = await settled;
     const init = await identityOf(context, pid, 'container');
     return {
       id: request.id,
@@ -96,23 +93,26 @@ function keepExitArguments({ cp, exits }: TaskContext, id: string): string[] {
   return argv.flatMap((word, index) => [index === 0 ? '--exit-command' : '--exit-command-arg', word]);
 }
 
-async function moveMonitor(
+/**
+ * Waits until conmon has left the process that was started for the one that stays, and puts that one where monitors are. What the daemon has
+ * left in its own cgroup is ended by the next one, so a container must not run before. A first move waits some milliseconds for the
+ * kernel, and those that follow soon do not: so neither this one nor the OCI runtime's own hold the creation up.
+ */
+async function settleMonitor(
   op: Op,
   context: TaskContext,
   request: CreateTaskRequest,
   monitor: ConmonProcess,
-): Promise<void> {
-  if (context.monitorCgroup === undefined) return;
-  try {
-    await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
-  } catch (error) {
-    // No such process: it has not waited for its start.
-    if (isKind(error, 'NotFound')) await mustNotHaveFailed(op, request, monitor);
-    throw error;
-  }
+): Promise<ProcessKey> {
+  await raceSignal(monitor.exited, op.signal);
+  await context.faults.reach('make-task/monitor-detached');
+  const conmon = await identityInFile(context, bundleFiles(request.bundleDir).conmonPidFile, 'monitor');
+  if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, conmon.pid);
+  await context.faults.reach('make-task/monitor-moved');
+  return conmon;
 }
 
-/** It opens the log before it waits for its start, and ends where it cannot. */
+/** It opens the log before anything else, and ends where it cannot. */
 async function mustNotHaveFailed(op: Op, { logPath }: CreateTaskRequest, monitor: ConmonProcess): Promise<void> {
   const failure = await monitor.failure(op);
   if (failure === undefined) return;

@@ -86,6 +86,25 @@ test('a stranger whose command line cannot be read holds nobody up', async () =>
   );
 });
 
+test('an OCI runtime that has lost its monitor is found by its name, wherever it is', async () => {
+  const table: Stranger[] = [
+    { pid: 5, comm: 'runc', argv: ['runc', 'create', '--bundle', '/run/b/abd', 'abd'] },
+    { pid: 6, comm: 'sh', argv: 'hangs' },
+    { pid: 7, comm: 'runc', argv: ['runc', 'create', '--bundle', '/run/b/abc', 'abc'] },
+    { pid: 8, ppid: 7, comm: 'runc:[2:INIT]', argv: 'hangs' },
+  ];
+  const runtime = { name: 'runc', path: '/usr/sbin/runc', root: '/r' };
+  const found = await findMakers(
+    op,
+    at(() => table),
+    { ...task, runtime },
+  );
+  assert.deepEqual(
+    found.map(({ pid }) => pid),
+    [7, 8],
+  );
+});
+
 test('a monitor whose command line cannot be read: the search ends with its caller', async () => {
   const controller = new AbortController();
   const search = haltMakers(

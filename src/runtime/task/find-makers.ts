@@ -17,6 +17,9 @@ export interface MakersAt {
   readonly argvOf?: (pid: number) => Promise<readonly string[] | undefined>;
 }
 
+/** `runtime` absent: what it starts is not told by its own command line. */
+export type SoughtTask = Pick<Task, 'id' | 'bundleDir'> & Partial<Pick<Task, 'runtime'>>;
+
 /** What the kernel keeps of a program's name. */
 const COMM_LENGTH = 15;
 
@@ -25,23 +28,24 @@ const COMM_LENGTH = 15;
  * that still creates (both name the bundle folder and the id on their command lines), and what these have started: hooks, the
  * container's first process.
  *
- * The kernel reads a command line out of the process itself, and that may hang with it. So only the monitors' cgroup is read, where an
- * OCI runtime is, too, and whatever is called conmon: a monitor that was not yet moved is in the cgroup of a daemon that is gone.
+ * The kernel reads a command line out of the process itself, and that may hang with it. So only the monitors' cgroup is read, and whatever
+ * is called as conmon or the OCI runtime is: an OCI runtime is where the daemon was, and so is a monitor that was not yet moved.
  */
 export async function findMakers(
   op: Op,
   { processes, cgroups, conmon, monitorCgroup, pids = listPids, argvOf = readCmdline }: MakersAt,
-  task: Pick<Task, 'id' | 'bundleDir'>,
+  task: SoughtTask,
 ): Promise<readonly ProcessKey[]> {
   const monitors = new Set(monitorCgroup === undefined ? [] : await cgroups.procs(monitorCgroup, false));
-  const monitorName = basename(conmon).slice(0, COMM_LENGTH);
+  const programs = [conmon, ...(task.runtime === undefined ? [] : [task.runtime.path])];
+  const names = programs.map((path) => basename(path).slice(0, COMM_LENGTH));
   const makers = new Set<number>();
   const views: ProcessView[] = [];
   for (const pid of await pids()) {
     // Looked at before and after: between two reads the pid may have changed hands.
     const before = await processes.view(pid);
     if (before === undefined) continue;
-    if (!monitors.has(pid) && before.comm !== monitorName) {
+    if (!monitors.has(pid) && !names.includes(before.comm ?? '')) {
       views.push(before);
       continue;
     }
@@ -62,11 +66,7 @@ const MOST_ROUNDS = 50;
  * Finds the makers and stops them (SIGSTOP), again and again until a look finds no new one: a process that forks between
  * the look and its end would leave a child that nothing ties to the task any more. To be killed next.
  */
-export async function haltMakers(
-  op: Op,
-  at: MakersAt,
-  task: Pick<Task, 'id' | 'bundleDir'>,
-): Promise<readonly ProcessKey[]> {
+export async function haltMakers(op: Op, at: MakersAt, task: SoughtTask): Promise<readonly ProcessKey[]> {
   const halted = new Map<number, ProcessKey>();
   for (let round = 0; round < MOST_ROUNDS; round++) {
     op.signal.throwIfAborted();

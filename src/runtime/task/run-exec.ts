@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
-import { failedPrecondition, internal, invalidArgument, messageOf, unavailable } from '../../lib/errors.ts';
+import { failedPrecondition, internal, invalidArgument, isKind, messageOf, unavailable } from '../../lib/errors.ts';
 import { DEFAULT_TERM } from '../oci/command-line.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import type { OciProcess, OciSpec } from '../oci/spec.ts';
@@ -102,9 +102,10 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, s
   const monitor = await spawnWith(context, task, place, stdio);
   try {
     await context.faults.reach('exec/monitor-spawned');
-    if (context.monitorCgroup !== undefined) await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
-    monitor.release();
-    const pid = await startedPid(op, context, task, place, monitor, stdio);
+    const [pid] = await Promise.all([
+      startedPid(op, context, task, place, monitor, stdio),
+      moveMonitor(context, monitor),
+    ]);
     await context.faults.reach('exec/started');
     stdio.started();
     const exitCode = await exitCodeOf(op, monitor, pid);
@@ -119,6 +120,17 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, s
     throw error;
   } finally {
     monitor.letGo();
+  }
+}
+
+/** While it works: a first move waits some milliseconds for the kernel, and the OCI runtime's own, which come soon after, then wait no more. */
+async function moveMonitor(context: TaskContext, monitor: ConmonProcess): Promise<void> {
+  if (context.monitorCgroup === undefined) return;
+  try {
+    await context.cgroups.moveProcess(context.monitorCgroup, monitor.pid);
+  } catch (error) {
+    // Over already: what became of the command comes on the sync pipe.
+    if (!isKind(error, 'NotFound')) throw error;
   }
 }
 

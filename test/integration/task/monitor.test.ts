@@ -203,14 +203,14 @@ await test('a create that hangs is given up on request and leaves nothing', need
   const { path, root, name } = fixture.runtime;
   await writeFile(
     wrapper,
-    `#!/bin/sh\ncase "$*" in *" create "*) exec /bin/sh -c 'sleep 1000 & wait' hang "$@";; esac\nexec ${path} "$@"\n`,
+    `#!/bin/sh\ncase "$*" in *" create "*) exec /bin/sh -c 'sleep 1000 & touch ${fixture.dir}/hangs; wait' hang "$@";; esac\nexec ${path} "$@"\n`,
   );
   await chmod(wrapper, 0o755);
   const leaving = new AbortController();
   const request = await fixture.request({ argv: ['true'], request: { runtime: { name, path: wrapper, root } } });
   const creating = fixture.service.create({ ...op, signal: leaving.signal }, request);
   creating.catch(() => undefined);
-  await until('the monitor', async () => (await fixture.cgroups.procs(`${fixture.cgroup}/monitors`, true))[1]);
+  await until('it to hang', () => readFile(`${fixture.dir}/hangs`).catch(() => undefined));
   leaving.abort(canceled('the container is to be removed'));
   await assert.rejects(creating, (error) => isKind(error, 'Canceled'));
 });
