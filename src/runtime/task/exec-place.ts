@@ -40,9 +40,12 @@ export function newExecPlace(context: TaskContext, task: Task): ExecPlace {
 export async function leaveExecPlace(op: Op, context: TaskContext, place: ExecPlace): Promise<void> {
   await removeExecDir(op, context, place.dir);
   await context.faults.reach('exec/folder-removed');
-  // What the command has left in the background keeps its cgroup, which then goes with the container's own.
-  if ((await context.cgroups.procs(place.cgroup, true)).length > 0) return;
-  await context.cgroups.removeSubgroup(op, place.cgroup, EXEC_PREFIX);
+  try {
+    await context.cgroups.removeSubgroup(op, place.cgroup, EXEC_PREFIX);
+  } catch (error) {
+    // What the command has left in the background keeps its cgroup, which then goes with the container's own.
+    if ((await context.cgroups.procs(place.cgroup, true)).length === 0) throw error;
+  }
 }
 
 export async function removeExecDir(op: Op, context: TaskContext, dir: string): Promise<void> {

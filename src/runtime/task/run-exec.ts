@@ -62,11 +62,16 @@ export async function runExec(
     await context.faults.reach('exec/cgroup-made');
     return await run(op, context, task, place, stdio);
   } finally {
-    await detached(op.log, context.clock, CLEAN_UP_MS, 'clean up exec', (fresh) =>
-      leaveExecPlace(fresh, context, place),
-    ).catch((error: unknown) => {
-      op.log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec left something behind');
-    });
+    // Nobody waits for that. What is still there when we are killed is taken away by the next daemon.
+    void cleanUp(op, context, task, place);
+  }
+}
+
+async function cleanUp({ log }: Op, context: TaskContext, task: Task, place: ExecPlace): Promise<void> {
+  try {
+    await detached(log, context.clock, CLEAN_UP_MS, 'clean up exec', (fresh) => leaveExecPlace(fresh, context, place));
+  } catch (error) {
+    log.warn({ containerId: task.id, error: messageOf(error) }, 'an exec left something behind');
   }
 }
 

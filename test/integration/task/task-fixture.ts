@@ -225,7 +225,11 @@ export class TaskFixture implements AsyncDisposable {
     for (const task of this.tasks) assert.equal(await this.cgroups.exists(task.cgroupPath), false, task.cgroupPath);
     assert.deepEqual(await this.cgroups.procs(this.cgroup, true), [], 'processes in the test cgroup');
     assert.deepEqual(await processesNaming(this.dir), [], 'processes that name the test folder');
-    for (const name of ['socks', 'exec', 'oci']) {
+    // An exec's folder goes after its answer.
+    await until('the folders of execs to go', async () => {
+      return (await readdir(join(this.dir, 'exec')).catch(() => [])).length === 0 || undefined;
+    });
+    for (const name of ['socks', 'oci']) {
       const left = await readdir(join(this.dir, name)).catch(() => []);
       // crun keeps compiled seccomp profiles there, for all containers.
       assert.deepEqual(
