@@ -46,11 +46,12 @@ export const FAULT_POINTS = {
   'create-container': [
     'begun',
     'recorded',
+    'intended',
     'snapshot-made',
-    'snapshot-held',
     'volumes-intended',
     'volume-snapshots-made',
     'volumes-held',
+    'snapshot-held',
     'created',
   ],
   // At the creation and, where something has taken it away since, at the start.

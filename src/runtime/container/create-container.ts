@@ -4,6 +4,7 @@ import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.ts';
 import { newContainerId } from '../../lib/ids.ts';
+import { settleAll } from '../../lib/settle-all.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
@@ -113,14 +114,18 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
       await rt.faults.reach('create-container/begun');
-      await rt.containers.insert(meta, newContainerStatus(rt.clock.wallMs()));
-      await rt.faults.reach('create-container/recorded');
-      await rt.ledger.acquire(containerOwner(id), { kind: 'snapshot', key: id, volatile: false }, async () => {
-        const idMappings = rt.sandboxes.get(facts.sandboxId)?.meta.facts.idMappings;
-        await rt.snapshots.prepare(op, id, facts.image.diffIds, idMappings);
-        await rt.faults.reach('create-container/snapshot-made');
-      });
-      await rt.faults.reach('create-container/snapshot-held');
+      const owner = containerOwner(id);
+      await settleAll([
+        rt.containers
+          .insert(meta, newContainerStatus(rt.clock.wallMs()))
+          .then(() => rt.faults.reach('create-container/recorded')),
+        rt.ledger
+          .intend(owner, { kind: 'snapshot', key: id, volatile: false })
+          .then(() => rt.faults.reach('create-container/intended')),
+      ]);
+      const idMappings = rt.sandboxes.get(facts.sandboxId)?.meta.facts.idMappings;
+      await rt.snapshots.prepare(op, id, facts.image.diffIds, idMappings);
+      await rt.faults.reach('create-container/snapshot-made');
       await makeImageVolumes(op, rt, meta);
       op.signal.throwIfAborted();
       // The world may have changed meanwhile: a stop does not see a container that is still being made.
@@ -128,7 +133,11 @@ async function makeContainer(op: Op, rt: RuntimeContext, meta: ContainerMeta): P
       if (now === undefined || !takesContainers(now.status)) {
         throw failedPrecondition(`sandbox ${facts.sandboxId} is not ready any more`);
       }
-      await rt.containers.update(id, (status) => transition(status, { kind: 'created' }));
+      // With one commit.
+      await settleAll<unknown>([
+        rt.ledger.hold(owner, 'snapshot', id).then(() => rt.faults.reach('create-container/snapshot-held')),
+        rt.containers.update(id, (status) => transition(status, { kind: 'created' })),
+      ]);
       await rt.faults.reach('create-container/created');
     });
     return id;
