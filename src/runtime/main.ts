@@ -115,9 +115,10 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
       await streaming.close();
       meters.close();
       const ended = assembled.close();
-      networks.close();
+      const undone = networks.close();
       storage.images.close();
       await ended;
+      await undone;
       made.close();
       kernel.close();
       await storage.close();

@@ -7,6 +7,8 @@ import type { HostSetup } from './host-setup.ts';
 
 const REPAIR_EVERY_MS = 60_000;
 const REPAIR_TIMEOUT_MS = 45_000;
+/** An iptables that waits for another's lock must not hold the daemon's end up: the next one goes on. */
+const CLOSE_WAIT_MS = 5_000;
 
 export interface DefaultNetworkCareDeps {
   readonly clock: Clock;
@@ -18,6 +20,7 @@ export interface DefaultNetworkCareDeps {
 /** Looks after the default network's rules on the host, as long as a pod is on it. */
 export class DefaultNetworkCare {
   readonly #deps: DefaultNetworkCareDeps;
+  readonly #undoing = new Set<Promise<void>>();
   #timer: Timer | undefined;
   #closed = false;
 
@@ -33,6 +36,19 @@ export class DefaultNetworkCare {
     if (network === undefined) return;
     if (pods.useDefault()) await setup.ensure(op, network, { lookNow: true });
     else await setup.releaseUnless(op, () => pods.useDefault());
+  }
+
+  /** A pod has left the network: undoes the rules if it was the last. Nobody waits for that, and what fails is tried again by {@link repair}. */
+  podLeft(): void {
+    const { log, clock, host, pods } = this.#deps;
+    const undoing = detached(log, clock, REPAIR_TIMEOUT_MS, 'undo the host set-up', (op) =>
+      host.releaseUnless(op, () => pods.useDefault()),
+    )
+      .catch((error: unknown) => {
+        log.warn({ error: messageOf(error) }, 'the set-up of the pod network cannot be undone');
+      })
+      .finally(() => this.#undoing.delete(undoing));
+    this.#undoing.add(undoing);
   }
 
   /** From now on, until no network of ours is there any more. */
@@ -51,8 +67,11 @@ export class DefaultNetworkCare {
     });
   }
 
-  close(): void {
+  /** Waits a while for what is being undone. */
+  async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
+    if (this.#undoing.size === 0) return;
+    await Promise.race([Promise.all(this.#undoing), this.#deps.clock.sleep(CLOSE_WAIT_MS)]);
   }
 }

@@ -73,8 +73,9 @@ export class Iptables {
 
   /** Every copy of it. None is fine. */
   async remove(op: Op, rule: IptablesRule): Promise<void> {
-    for (let rest = ENOUGH_DUPLICATES; rest > 0 && (await this.has(op, rule)); rest--) {
+    for (let rest = ENOUGH_DUPLICATES; rest > 0; rest--) {
       const answer = await run(op, ['-t', rule.table, '-D', rule.chain, ...rule.spec]);
+      if (answer.code === NO_SUCH_RULE) return;
       if (answer.code !== 0) throw failed('remove', answer);
     }
   }

@@ -230,9 +230,10 @@ export class PodNetwork {
     if (this.#host.current() !== undefined) this.#care.arm();
   }
 
-  close(): void {
+  /** Waits a while for what is being undone on the host. */
+  async close(): Promise<void> {
     this.#health.close();
-    this.#care.close();
+    await this.#care.close();
   }
 
   async #disconnect(op: Op, plan: Plan, netnsPath: string | undefined): Promise<void> {
@@ -252,7 +253,7 @@ export class PodNetwork {
     await mustBeFree(plan.network, addresses, id);
     this.#pods.noteDisconnected(id);
     if (without !== undefined) this.#deps.onDoneWithout?.(subjectOf(plan), without);
-    if (plan.host !== undefined) await this.#host.releaseUnless(op, () => this.#pods.useDefault());
+    if (plan.host !== undefined) this.#care.podLeft();
   }
 
   /** What the network is by now, when it came from a file and is another than the pod's. */

@@ -43,6 +43,7 @@ class Bench {
   readonly store = new StoreThread();
   readonly namespaces = new Namespaces({ clock: systemClock });
   readonly pods: Pod[] = [];
+  readonly networks: PodNetwork[] = [];
   ledger!: Ledger;
 
   constructor(letter = 't') {
@@ -60,13 +61,15 @@ class Bench {
   network(options: { defaultNetwork?: boolean; clock?: FakeClock; log?: Log; without?: string[] } = {}): PodNetwork {
     const { clock = systemClock, defaultNetwork = true, log = silentLog, without = [] } = options;
     const { ledger, instance, confDir, ipamDir } = this;
-    return new PodNetwork({
+    const network = new PodNetwork({
       ...{ clock, log, ledger, instance, confDir, ipamDir, defaultNetwork },
       binDirs: [this.binDir, ...BIN_DIRS],
       onDoneWithout: ({ sandboxId, podNamespace, podName }, why) => {
         without.push(`${sandboxId} ${podNamespace}/${podName}: ${why}`);
       },
     });
+    this.networks.push(network);
+    return network;
   }
 
   async pod(portMappings: readonly PortMapping[] = []): Promise<Pod> {
@@ -104,6 +107,7 @@ class Bench {
   }
 
   async close(): Promise<void> {
+    for (const network of this.networks) await network.close();
     for (const { netns } of this.pods) await this.namespaces.unpin(op, netns);
     this.namespaces.close();
     await this.store.close();
@@ -184,6 +188,7 @@ test(
     await b.disconnect(network, one, first.plan);
     assert.equal(iptablesRules(b.instance).length > 0, true, 'a pod still needs it');
     await b.disconnect(network, two, second.plan);
+    await network.close();
     assert.deepEqual(iptablesRules(b.instance), []);
     assert.equal(existsSync(`/sys/class/net/gtry-${b.instance}`), false);
     assert.deepEqual(b.ledger.owners(), []);
@@ -191,7 +196,6 @@ test(
     assert.equal(leases, '');
     const otherBridges = spawnSync('sh', ['-c', 'ls -d /sys/class/net/*/bridge'], { encoding: 'utf8' }).stdout;
     if (otherBridges === '') assert.equal(readFileSync(IP_FORWARD, 'utf8').trim(), forwardBefore);
-    network.close();
   },
 );
 
@@ -203,9 +207,9 @@ test('two that leave at once, and one that leaves twice', needsRoot, async (t) =
   assert.equal(new Set(plans.map(({ ip }) => ip)).size, 3);
   await Promise.all(pods.map((pod, index) => b.disconnect(network, pod, plans[index]!.plan)));
   await network.disconnect(op, plans[0]!.plan, pods[0]!.netns);
+  await network.close();
   assert.deepEqual(iptablesRules(b.instance), []);
   assert.deepEqual(b.ledger.owners(), []);
-  network.close();
 });
 
 test('DEL without the namespace frees the address, by another process too', needsRoot, async (t) => {
@@ -213,13 +217,13 @@ test('DEL without the namespace frees the address, by another process too', need
   const before = b.network();
   const pod = await b.pod();
   const { plan } = await b.connect(before, pod);
-  before.close();
+  await before.close();
   await b.namespaces.unpin(op, pod.netns);
   const after = b.network();
   await b.disconnect(after, pod, JSON.parse(JSON.stringify(plan)) as PlainPlan);
+  await after.close();
   assert.deepEqual(iptablesRules(b.instance), []);
   assert.equal(spawnSync('find', [b.ipamDir, '-name', '*.*.*.*'], { encoding: 'utf8' }).stdout, '');
-  after.close();
 });
 
 test('host ports: reachable, refused when taken', needsRoot, async (t) => {
@@ -267,11 +271,11 @@ test('host ports: reachable, refused when taken', needsRoot, async (t) => {
   server.kill('SIGKILL');
   await b.disconnect(network, client, joined.plan);
   await b.disconnect(network, pod, plan);
+  await network.close();
   const after = natRules();
   assert.equal(after.includes(`--dport ${String(hostPort)} `), false);
   // Somebody else's ports may have come into the chains meanwhile: then they stay.
   if (!after.includes('-A CNI-HOSTPORT-DNAT')) assert.equal(after.includes('CNI-HOSTPORT-DNAT'), chainsBefore);
-  network.close();
 });
 
 /** What sends a port to pods, the first one first. */
@@ -317,8 +321,8 @@ test("a host port that another Gantry's pod has is refused, until it is given ba
   const now = await other.connect(ours, second);
   assert.deepEqual(portRules(hostPort), [second.id]);
   await other.disconnect(ours, second, now.plan);
-  theirs.close();
-  ours.close();
+  await theirs.close();
+  await ours.close();
 });
 
 test('of two Gantrys that publish a port at the same moment one gives way', needsRoot, async (t) => {
@@ -340,7 +344,7 @@ test('of two Gantrys that publish a port at the same moment one gives way', need
   await other.disconnect(ours, second, plan);
   assert.deepEqual(portRules(hostPort), [first.id]);
   await one.disconnect(theirs, first, won);
-  for (const network of [theirs, ours]) network.close();
+  for (const network of [theirs, ours]) await network.close();
   for (const b of [one, other]) {
     assert.deepEqual(iptablesRules(b.instance), []);
     assert.deepEqual(b.ledger.owners(), []);
@@ -398,7 +402,7 @@ test('plug-ins that do not take the configuration: the network is not ready and 
   // Status never waits for one.
   b.plugin('picky', 'sleep 1000');
   await until('ready');
-  network.close();
+  await network.close();
 });
 
 test("a plug-in's failure in its own words, and teardown when the configuration is gone", needsRoot, async (t) => {
