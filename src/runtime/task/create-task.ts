@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { GantryError, internal, isKind, messageOf, withContext } from '../../lib/errors.ts';
+import { settleAll } from '../../lib/settle-all.ts';
 import { waitingFor } from '../../lib/waits.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import { bundleFiles, socketName } from './bundle-files.ts';
@@ -21,10 +22,11 @@ const UNDO_MS = 60_000;
  */
 export async function createTask(op: Op, context: TaskContext, request: CreateTaskRequest): Promise<Task> {
   const files = bundleFiles(request.bundleDir);
-  for (const folder of [context.exits.written, context.exits.kept])
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-  await mkdir(context.socketsDir, { recursive: true, mode: 0o700 });
-  await writeFile(files.config, JSON.stringify(request.oci), { mode: 0o600 });
+  const folders = [context.exits.written, context.exits.kept, context.socketsDir];
+  await settleAll<unknown>([
+    ...folders.map((folder) => mkdir(folder, { recursive: true, mode: 0o700 })),
+    writeFile(files.config, JSON.stringify(request.oci), { mode: 0o600 }),
+  ]);
   let monitor: ConmonProcess | undefined;
   try {
     await context.faults.reach('make-task/config-written');
