@@ -33,27 +33,36 @@ export class CgroupLimits {
     return orderChanges(changes);
   }
 
-  /** In that order. When one is refused, those before it are taken back, and what is thrown says which and why. */
+  /** In that order, up to the first that is refused: what is thrown says which and why. Those before it stay, for {@link takeBack}. */
   async apply(changes: readonly CgroupChange[]): Promise<void> {
-    for (const [i, change] of changes.entries()) {
+    for (const change of changes) {
       try {
         await this.#write(change);
       } catch (error) {
-        await this.takeBack(changes.slice(0, i));
         throw await this.#explained(change, error);
       }
     }
   }
 
-  /** Whatever part of the changes was made. A cgroup that is gone has no limits any more: a success. */
+  /**
+   * Whatever part of the changes was made. That a step is refused does not matter where its file says in the end what it said before: one
+   * that was never gone forward may be one that cannot be gone back. A cgroup that is gone has no limits any more: a success. Throws for
+   * the first file that stays as it is not to be, when all others are done.
+   */
   async takeBack(changes: readonly CgroupChange[]): Promise<void> {
-    for (const change of reversed(changes)) {
+    const back = reversed(changes);
+    const refusals: unknown[] = [];
+    for (const [i, change] of back.entries()) {
+      const { path, controller, file, value } = change;
       try {
         await this.#write(change);
       } catch (error) {
-        if (!isKind(error, 'NotFound')) throw error;
+        const isLast = !back.slice(i + 1).some((later) => later.path === path && later.file === file);
+        const stays = isLast && !isKind(error, 'NotFound') && (await this.#read(path, controller, file)) !== value;
+        if (stays) refusals.push(error);
       }
     }
+    if (refusals.length > 0) throw refusals[0];
   }
 
   async #changesOf(path: string, write: CgroupWrite): Promise<CgroupChange[]> {

@@ -127,9 +127,9 @@ export interface CgroupTree {
    * group), FailedPrecondition (more memory is in use, no such controller), InvalidArgument.
    */
   planLimits(path: string, wanted: Limits, known: Limits): Promise<readonly LimitChange[]>;
-  /** All of it, in that order, or nothing: then it throws. */
+  /** In that order. Throws at the first that is refused: those before it are made, and to be taken back. */
   applyLimits(changes: readonly LimitChange[]): Promise<void>;
-  /** Whatever part of it was made. Of a group that is gone: a success. */
+  /** Whatever part of it was made; of a group that is gone: a success. Throws when something stays as it is not to be. */
   takeLimitsBack(changes: readonly LimitChange[]): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { detectCgroups } from '../../src/linux/cgroups.ts';
 
@@ -9,6 +9,13 @@ export async function cgroupFile(path: string, controller: string, v1: string, v
   const tree = trees.find((one) => one?.controllers.includes(controller) === true);
   if (tree === undefined) throw new Error(`no controller ${controller} here`);
   return (await readFile(join(tree.mountPoint, path, host.mode === 'v2' ? v2 : v1), 'utf8')).trim();
+}
+
+/** Of a v1 tree: as somebody else would change it. */
+export async function setCgroupFile(path: string, controller: string, file: string, value: string): Promise<void> {
+  const tree = (await detectCgroups()).v1.find(({ controllers }) => controllers.includes(controller));
+  if (tree === undefined) throw new Error(`no controller ${controller} here`);
+  await writeFile(join(tree.mountPoint, path, file), value);
 }
 
 /** -1: none. */

@@ -72,3 +72,9 @@ test('cut short: finished where memory was given, taken back otherwise', async (
     assert.deepEqual(done, wanted, JSON.stringify(changes));
   }
 });
+
+test('what cannot be finished is taken back and forgotten', async () => {
+  const { deps, subject, done } = room('apply');
+  await endLimitsChange(deps, { to: 'new', changes: [memory('100', '200')] }, subject.settle);
+  assert.deepEqual(done, ['take back', 'settle nothing']);
+});

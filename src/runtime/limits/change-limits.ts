@@ -48,17 +48,21 @@ export async function changeLimits<Resources>(
   await faults.reach('update-resources/recorded');
 }
 
-/** Ends an update that an earlier process had begun: see {@link wayOut}. Leaves the intent where it is if it fails. */
+/**
+ * Ends an update that an earlier process had begun: see {@link wayOut}. What cannot be finished is taken back. Leaves the intent where it is
+ * only when that fails.
+ */
 export async function endLimitsChange<Resources>(
   { cgroups }: Pick<Deps, 'cgroups'>,
   intent: LimitsIntent<Resources>,
   settle: (resources?: Resources) => Promise<void>,
 ): Promise<void> {
-  if (wayOut(intent) === 'finish') {
-    await cgroups.applyLimits(intent.changes);
-    await settle(intent.to);
-  } else {
-    await cgroups.takeLimitsBack(intent.changes);
-    await settle();
-  }
+  const finished =
+    wayOut(intent) === 'finish' &&
+    (await cgroups.applyLimits(intent.changes).then(
+      () => true,
+      () => false,
+    ));
+  if (!finished) await cgroups.takeLimitsBack(intent.changes);
+  await (finished ? settle(intent.to) : settle());
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { LinuxContainerResources, UpdateContainerResourcesRequest } from '../../../src/cri/gen/api.ts';
 import { kindOf, messageOf } from '../../../src/lib/errors.ts';
 import { Cgroups, detectCgroups } from '../../../src/linux/cgroups.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
-import { cgroupFile, cpuTime, memoryLimit } from '../../support/cgroup-file.ts';
+import { cgroupFile, cpuTime, memoryLimit, setCgroupFile } from '../../support/cgroup-file.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
 
@@ -151,6 +151,31 @@ test('CPUs are narrowed and widened also while something is executed below it', 
   await f.endPod(sandboxId);
   await leaks.assertNone();
 });
+
+test(
+  'an update that the kernel refuses is forgotten: the next one holds, also after a restart',
+  { skip: root !== false ? root : (await detectCgroups()).mode === 'v2' && 'v2 takes CPUs that the parent lacks' },
+  async () => {
+    const config = pod(f.root, 'refused');
+    const sandboxId = await f.runSandbox(config);
+    const id = await f.runContainer(sandboxId, config, container('main', ['sleep', '1000'], limited));
+    const path = await cgroupOf(id);
+    await update(id, { cpusetCpus: '0' });
+    await setCgroupFile(dirname(path), 'cpuset', 'cpuset.cpus', '0');
+    await assert.rejects(update(id, { cpusetCpus: '1' }), /cpuset\.cpus/);
+    const { info } = await f.cri.containerStatus(op, { containerId: id, verbose: true });
+    assert.doesNotMatch(info['info'] ?? '', /limitsIntent/);
+    await update(id, { memoryLimitInBytes: BigInt(60 * MIB) });
+    assert.equal(await memoryLimit(path), 60 * MIB);
+    await f.restart();
+    await f.runtime.recovered;
+    await update(id, { cpusetCpus: '0', memoryLimitInBytes: BigInt(61 * MIB) });
+    assert.equal(await memoryLimit(path), 61 * MIB);
+    assert.equal((await f.status(id)).resources?.linux?.cpusetCpus, '0');
+    await f.endPod(sandboxId);
+    await leaks.assertNone();
+  },
+);
 
 test('a step that fails after the cgroup was written takes it back', { skip: root }, async () => {
   const config = pod(f.root, 'fails');
