@@ -3,6 +3,7 @@ import { fileEnd, fileSystemStat, listFolder, makeFile, makeFolder, pathStat, re
 import type { HangSafeRequest } from './hang-safe.ts';
 import { callAsync, libc } from './libc.ts';
 import { answerRequest, type PeerRequest } from './peer-protocol.ts';
+import { readNamedFile } from './read-named-file.ts';
 
 /**
  * The helper process of HangSafe. Each call runs in libuv's pool, so that one that hangs does not hold up the others; except `mountFrom`,
@@ -30,6 +31,8 @@ async function handle(request: HangSafeRequest): Promise<unknown> {
       return undefined;
     case 'list':
       return await listFolder(request.path);
+    case 'readFile':
+      return await readNamedFile(request.path, request.maxBytes);
     case 'fileEnd':
       return await fileEnd(request.path, request.bytes);
     case 'mountFrom': {

@@ -12,6 +12,7 @@ export type HangSafeRequest =
   | { readonly call: 'mkdir'; readonly path: string; readonly mode: number }
   | { readonly call: 'makeFile'; readonly path: string; readonly mode: number }
   | { readonly call: 'list'; readonly path: string }
+  | { readonly call: 'readFile'; readonly path: string; readonly maxBytes: number }
   | { readonly call: 'fileEnd'; readonly path: string; readonly bytes: number }
   | {
       readonly call: 'mountFrom';
@@ -115,6 +116,11 @@ export class HangSafe {
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {
     return (await this.#ask(op, { call: 'list', path })) as FolderEntry[];
+  }
+
+  /** The text of a regular file of at most `maxBytes`. */
+  async readFile(op: Op, path: string, maxBytes: number): Promise<string> {
+    return (await this.#ask(op, { call: 'readFile', path, maxBytes })) as string;
   }
 
   /** Follows symbolic links. */

@@ -9,8 +9,9 @@ import { AT_FDCWD, O, RESOLVE } from './kernel-constants.ts';
 import { callAsync, libc, SYS } from './libc.ts';
 import { readMountinfo } from './mountinfo.ts';
 import { pathIsLocal } from './mounts.ts';
+import { readNamedFile } from './read-named-file.ts';
 
-type Apart = Pick<HangSafe, 'stat' | 'realpath' | 'mkdir' | 'makeFile' | 'list' | 'fileEnd'>;
+type Apart = Pick<HangSafe, 'stat' | 'realpath' | 'mkdir' | 'makeFile' | 'list' | 'readFile' | 'fileEnd'>;
 
 /**
  * Looks at paths of the host that somebody else has chosen: on a dead share such a call never returns. It is made in a helper process,
@@ -35,6 +36,12 @@ export class HostFiles {
 
   async list(op: Op, path: string): Promise<FolderEntry[]> {
     return await this.#look(op, path, listFolder, () => this.#hangSafe.list(op, path));
+  }
+
+  /** The text of a regular file of at most `maxBytes`; see {@link readNamedFile}. */
+  async readFile(op: Op, path: string, maxBytes: number): Promise<string> {
+    const here = (): Promise<string> => readNamedFile(path, maxBytes);
+    return await this.#look(op, path, here, () => this.#hangSafe.readFile(op, path, maxBytes));
   }
 
   /** The last bytes of a file and the room for more. Follows symbolic links. */

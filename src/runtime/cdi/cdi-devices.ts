@@ -1,6 +1,7 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf, failedPrecondition, messageOf } from '../../lib/errors.ts';
+import { readNamedFile } from '../../linux/read-named-file.ts';
 import type { ContainerEdits } from './container-edits.ts';
 import { parseDeviceName } from './device-name.ts';
 import { parseSpecFile, type CdiSpec } from './spec-file.ts';
@@ -90,7 +91,7 @@ export class CdiDevices {
       if (before?.version === version) return before;
       const read = {
         version,
-        ...(size > LARGEST_FILE_BYTES ? tooLarge(path) : tryParse(await readFile(path, 'utf8'), path)),
+        ...(size > LARGEST_FILE_BYTES ? tooLarge(path) : tryParse(await readNamedFile(path, LARGEST_FILE_BYTES), path)),
       };
       this.#read.set(path, read);
       return read;

@@ -40,7 +40,7 @@ export interface SpecBuilderDeps {
   readonly appArmor: Pick<AppArmor, 'defaultProfile' | 'demand'>;
   readonly cdi: Pick<CdiDevices, 'editsFor'>;
   /** For what a configuration names on the host: it may be on a share that is dead. */
-  readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath'>;
+  readonly hostFiles: Pick<HostFiles, 'stat' | 'list' | 'mkdir' | 'realpath' | 'readFile'>;
   /** For CRI's TARGET mode: the sandbox of a container, and its process while it runs. By an id or the beginning of one. */
   targetOf(containerId: string): { readonly sandboxId: string; readonly pid?: number } | undefined;
 }
@@ -69,7 +69,7 @@ export class SpecBuilder {
     await this.#devices(op, meta);
     this.#targetPid(meta);
     await this.#appArmor(op, meta);
-    await this.#seccomp(seccompChoiceOf(meta.config.linux?.securityContext), []);
+    await this.#seccomp(op, seccompChoiceOf(meta.config.linux?.securityContext), []);
     buildContainerSpec(
       specInputOf(meta, sandbox, {
         host: this.#deps.host,
@@ -123,6 +123,7 @@ export class SpecBuilder {
     const input = specInputOf(meta, sandbox.meta, world);
     const unconfined = buildContainerSpec(input);
     const seccomp = await this.#seccomp(
+      op,
       seccompChoiceOf(config.linux?.securityContext),
       unconfined.process.capabilities?.bounding ?? [],
     );
@@ -159,14 +160,14 @@ export class SpecBuilder {
     return this.#deps.featuresOf(this.#deps.runtimeOf(sandboxId));
   }
 
-  async #seccomp(choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined> {
+  async #seccomp(op: Op, choice: SeccompChoice, capabilities: readonly string[]): Promise<OciSeccomp | undefined> {
     switch (choice.kind) {
       case 'unconfined':
         return undefined;
       case 'default':
         return this.#deps.seccomp.forCapabilities(capabilities);
       case 'file':
-        return await this.#deps.seccomp.fromFile(choice.path, capabilities);
+        return await this.#deps.seccomp.fromFile(op, this.#deps.hostFiles, choice.path, capabilities);
     }
   }
 

@@ -1,6 +1,7 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errnoOf, messageOf } from '../../lib/errors.ts';
+import { readNamedFile } from '../../linux/read-named-file.ts';
 import { parseNetworkConfig, type NetworkConfig } from './network-config.ts';
 
 export type FolderOutcome =
@@ -11,6 +12,7 @@ export type FolderOutcome =
   | { readonly kind: 'unusable'; readonly problems: readonly string[] };
 
 const EXTENSIONS = ['.conflist', '.conf', '.json'];
+const LARGEST_FILE_BYTES = 1 << 20;
 
 /**
  * The first usable configuration by file name. Read anew for each pod and each Status, so that a network add-on's file
@@ -29,7 +31,11 @@ export async function readConfigFolder(folder: string): Promise<FolderOutcome> {
   for (const name of candidates) {
     const source = join(folder, name);
     try {
-      return { kind: 'found', config: parseNetworkConfig(await readFile(source, 'utf8'), source), source };
+      return {
+        kind: 'found',
+        config: parseNetworkConfig(await readNamedFile(source, LARGEST_FILE_BYTES), source),
+        source,
+      };
     } catch (error) {
       problems.push(messageOf(error));
     }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Op } from '../../lib/abort.ts';
+import { silentLog } from '../../lib/log.ts';
+import { readNamedFile } from '../../linux/read-named-file.ts';
 import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
 import { parseSeccompProfile, resolveSeccomp, SeccompProfiles } from './seccomp.ts';
 import type { SeccompProfile } from './seccomp-profile.ts';
@@ -57,5 +60,14 @@ test('without a file there is a profile all the same', async () => {
   assert.ok(denied([])?.includes('mount'));
   assert.equal(denied(['CAP_SYS_ADMIN'])?.includes('mount'), false);
   assert.equal(FALLBACK_SECCOMP_PROFILE.defaultAction, 'SCMP_ACT_ALLOW');
-  await assert.rejects(profiles.fromFile('/no/such/profile', []), /no such file/);
+});
+
+test('a profile that a container names is a regular file of a bearable size', async () => {
+  const profiles = await SeccompProfiles.load(['/no/such/file']);
+  const op = { signal: new AbortController().signal, log: silentLog };
+  const files = { readFile: (_: Op, path: string, maxBytes: number) => readNamedFile(path, maxBytes) };
+  const refused = (path: string, words: RegExp) => assert.rejects(profiles.fromFile(op, files, path, []), words);
+  await refused('/no/such/profile', /seccomp profile \/no\/such\/profile: no such file/);
+  await refused('/dev/null', /seccomp profile \/dev\/null: is no regular file/);
+  await refused('/', /seccomp profile \/: is no regular file/);
 });

@@ -1,6 +1,8 @@
-import { readFile } from 'node:fs/promises';
 import os from 'node:os';
-import { errnoOf, failedPrecondition, invalidArgument, messageOf, notFound } from '../../lib/errors.ts';
+import type { Op } from '../../lib/abort.ts';
+import { errnoOf, failedPrecondition, invalidArgument, isKind, messageOf, notFound } from '../../lib/errors.ts';
+import type { HostFiles } from '../../linux/host-files.ts';
+import { readNamedFile } from '../../linux/read-named-file.ts';
 import { kernelAtLeast } from './kernel-version.ts';
 import { FALLBACK_SECCOMP_PROFILE } from './seccomp-fallback.ts';
 import type { SeccompProfile, SeccompRule } from './seccomp-profile.ts';
@@ -14,6 +16,9 @@ export interface SeccompTarget {
   /** The container's effective capabilities. */
   readonly capabilities: readonly string[];
 }
+
+/** The largest that are in use have some tens of kilobytes. */
+const LARGEST_PROFILE_BYTES = 1 << 20;
 
 /** Where distributions put the default profile (containers-common). */
 const DEFAULT_PROFILE_PATHS = ['/etc/containers/seccomp.json', '/usr/share/containers/seccomp.json'];
@@ -100,7 +105,7 @@ export class SeccompProfiles {
   static async load(paths: readonly string[] = DEFAULT_PROFILE_PATHS): Promise<SeccompProfiles> {
     for (const path of paths) {
       try {
-        return new SeccompProfiles(parseSeccompProfile(await readFile(path, 'utf8'), path), path);
+        return new SeccompProfiles(parseSeccompProfile(await readNamedFile(path, LARGEST_PROFILE_BYTES), path), path);
       } catch (error) {
         if (errnoOf(error) !== 'ENOENT') throw failedPrecondition(`default ${messageOf(error)}`, { cause: error });
       }
@@ -113,14 +118,19 @@ export class SeccompProfiles {
     return resolveSeccomp(this.#default, thisHost(capabilities));
   }
 
-  /** CRI `Localhost`. NotFound when there is no such file. */
-  async fromFile(path: string, capabilities: readonly string[]): Promise<OciSeccomp> {
+  /** CRI `Localhost`. NotFound when there is no such file, InvalidArgument for what is none, is too large or no profile. */
+  async fromFile(
+    op: Op,
+    files: Pick<HostFiles, 'readFile'>,
+    path: string,
+    capabilities: readonly string[],
+  ): Promise<OciSeccomp> {
     let text: string;
     try {
-      text = await readFile(path, 'utf8');
+      text = await files.readFile(op, path, LARGEST_PROFILE_BYTES);
     } catch (error) {
       if (errnoOf(error) === 'ENOENT') throw notFound(`seccomp profile ${path}: no such file`);
-      throw error;
+      throw isKind(error, 'InvalidArgument') ? invalidArgument(`seccomp profile ${messageOf(error)}`) : error;
     }
     return resolveSeccomp(parseSeccompProfile(text, path), thisHost(capabilities));
   }

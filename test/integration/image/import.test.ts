@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -142,6 +143,18 @@ describe('import of docker save', () => {
       fixture.images.import(fixture.op, { kind: 'archive', path: join(fixture.dir, 'absent') }),
       failsWith('NotFound', /no such file/),
     );
+    const pipe = join(fixture.dir, 'index.json');
+    execFileSync('mkfifo', [pipe]);
+    for (const [place, words] of [
+      [pipe, /index\.json: is neither a file nor a folder/],
+      ['/dev/null', /is neither a file nor a folder/],
+      [fixture.dir, /index\.json is no regular file|neither manifest\.json nor index\.json/],
+    ] as const) {
+      await assert.rejects(
+        fixture.images.import(fixture.op, { kind: 'archive', path: place }),
+        failsWith('InvalidArgument', words),
+      );
+    }
     assert.deepEqual(fixture.images.list(), []);
     assert.deepEqual(await fixture.leftovers(), []);
   });

@@ -1,9 +1,11 @@
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, messageOf } from '../../../lib/errors.ts';
+import { readNamedFile } from '../../../linux/read-named-file.ts';
 import { credentialsFrom, hostOfServerAddress, type Credentials } from './credentials.ts';
 import { credentialsFromHelper } from './credential-helper.ts';
+
+const LARGEST_FILE_BYTES = 1 << 20;
 
 /** Where credentials are looked for, in this order: containers' auth.json files, then docker's config.json. */
 export function credentialFilePaths(env: Readonly<Record<string, string | undefined>>, home: string): string[] {
@@ -53,10 +55,12 @@ export async function credentialsFromFiles(
 async function load(op: Op, path: string): Promise<CredentialFile | undefined> {
   let text: string;
   try {
-    text = await readFile(path, 'utf8');
+    text = await readNamedFile(path, LARGEST_FILE_BYTES);
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno !== 'ENOENT' && errno !== 'ENOTDIR') op.log.warn({ path, errno }, 'credential file cannot be read');
+    if (errno !== 'ENOENT' && errno !== 'ENOTDIR') {
+      op.log.warn({ path, error: messageOf(error) }, 'credential file cannot be read');
+    }
     return undefined;
   }
   try {

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errnoOf, GantryError, notFound } from '../../../lib/errors.ts';
+import { errnoOf, GantryError, invalidArgument, notFound } from '../../../lib/errors.ts';
 import { localError } from '../ingest.ts';
 import type { TarIndex } from './tar-index.ts';
 
@@ -10,7 +10,7 @@ export interface FileTree {
   /** For messages. */
   readonly path: string;
   has(name: string): Promise<boolean>;
-  /** Throws NotFound. */
+  /** Throws NotFound, and InvalidArgument for what is no file. */
   size(name: string): Promise<number>;
   /** Throws NotFound, and DataLoss beyond `maxBytes`. */
   read(name: string, maxBytes: number): Promise<Buffer>;
@@ -36,7 +36,10 @@ export class DirectoryTree implements FileTree {
 
   async size(name: string): Promise<number> {
     try {
-      return (await stat(join(this.path, name))).size;
+      const found = await stat(join(this.path, name));
+      // Opening a pipe would wait for a writer.
+      if (!found.isFile()) throw invalidArgument(`${this.path}: ${name} is no regular file`);
+      return found.size;
     } catch (error) {
       throw this.#failed(name, error);
     }
@@ -54,6 +57,7 @@ export class DirectoryTree implements FileTree {
   }
 
   async *stream(name: string): AsyncGenerator<Buffer> {
+    await this.size(name);
     try {
       yield* createReadStream(join(this.path, name), { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>;
     } catch (error) {
@@ -62,6 +66,7 @@ export class DirectoryTree implements FileTree {
   }
 
   #failed(name: string, error: unknown): GantryError {
+    if (error instanceof GantryError) return error;
     return errnoOf(error) === 'ENOENT' ? missing(this.path, name) : localError(join(this.path, name), error);
   }
 }

@@ -37,6 +37,8 @@ export async function importImages(op: Op, deps: RootfsDeps, request: ImportRequ
   const found = await stat(path).catch((error: unknown) => {
     throw localError(path, error);
   });
+  // Opening a pipe would wait for a writer, and a device may never end.
+  if (!found.isFile() && !found.isDirectory()) throw invalidArgument(`${path}: is neither a file nor a folder`);
   if (request.kind === 'rootfs') {
     return [
       await importRootfs(op, deps, {

@@ -1,7 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Op } from '../../../lib/abort.ts';
 import { errnoOf, failedPrecondition } from '../../../lib/errors.ts';
+import { readNamedFile } from '../../../linux/read-named-file.ts';
 import { DEFAULT_DOMAIN } from '../reference.ts';
 import { parseHostsToml, type HostEntry } from './hosts-toml.ts';
 
@@ -24,6 +25,8 @@ export interface HostTls {
   readonly ca: readonly string[];
   readonly client: readonly { readonly cert: string; readonly key?: string }[];
 }
+
+const LARGEST_HOSTS_BYTES = 1 << 20;
 
 const PLAIN: Omit<HostEntry, 'server'> = {
   canPull: true,
@@ -82,7 +85,7 @@ async function findConfig(configDir: string, domain: string): Promise<{ dir: str
   for (const name of candidateNames(domain)) {
     const dir = join(configDir, name);
     try {
-      return { dir, content: await readFile(join(dir, 'hosts.toml'), 'utf8') };
+      return { dir, content: await readNamedFile(join(dir, 'hosts.toml'), LARGEST_HOSTS_BYTES) };
     } catch (error) {
       const errno = errnoOf(error);
       if (errno !== 'ENOENT' && errno !== 'ENOTDIR') throw error;

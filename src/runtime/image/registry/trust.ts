@@ -1,9 +1,11 @@
-import { readFile } from 'node:fs/promises';
 import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
 import { failedPrecondition, messageOf } from '../../../lib/errors.ts';
+import { readNamedFile } from '../../../linux/read-named-file.ts';
 import type { HostTls } from './registry-hosts.ts';
 
 /** Where distributions keep the certificates that the machine trusts, an administrator's own among them. */
+/** A system's bundle has some hundred kilobytes. */
+const LARGEST_BUNDLE_BYTES = 16 << 20;
 const SYSTEM_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
 
 /**
@@ -33,7 +35,7 @@ export async function secureContextFor(
 async function systemBundle(env: Readonly<Record<string, string | undefined>>): Promise<string | undefined> {
   const configured = env['SSL_CERT_FILE'];
   for (const path of configured === undefined ? SYSTEM_BUNDLES : [configured, ...SYSTEM_BUNDLES]) {
-    const text = await readFile(path, 'utf8').catch(() => '');
+    const text = await readNamedFile(path, LARGEST_BUNDLE_BYTES).catch(() => '');
     if (text.includes('BEGIN CERTIFICATE')) return text;
   }
   return undefined;
@@ -41,7 +43,7 @@ async function systemBundle(env: Readonly<Record<string, string | undefined>>): 
 
 async function readPem(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return await readNamedFile(path, LARGEST_BUNDLE_BYTES);
   } catch (error) {
     throw failedPrecondition(`registry certificate ${path}: ${messageOf(error)}`);
   }
