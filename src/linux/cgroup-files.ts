@@ -60,9 +60,18 @@ export function words(text: string | undefined): string[] {
 
 /** An absolute path inside the tree, without `..`. */
 export function cgroupPath(path: string): string {
-  const clean = normalize(path);
-  if (!path.startsWith('/') || clean === '/' || path.split('/').includes('..')) {
-    throw invalidArgument(`${path}: not a cgroup path of ours`);
-  }
-  return clean.replace(/\/+$/, '');
+  if (!isCgroupPath(path)) throw invalidArgument(`${JSON.stringify(path)}: not a cgroup path of ours`);
+  return normalize(path).replace(/\/+$/, '');
+}
+
+/** What the kernel's name of a file can be; it takes no line break in that of a cgroup, and a path is of 4096 bytes with its mount point. */
+const LONGEST_NAME_BYTES = 255;
+const LONGEST_PATH_BYTES = 3072;
+
+/** Whether there can be a cgroup of that path, other than the root of the tree. */
+export function isCgroupPath(path: string): boolean {
+  const names = path.split('/');
+  if (!path.startsWith('/') || normalize(path) === '/' || names.includes('..')) return false;
+  if (Buffer.byteLength(path) > LONGEST_PATH_BYTES || /[\0\n]/.test(path)) return false;
+  return names.every((name) => Buffer.byteLength(name) <= LONGEST_NAME_BYTES);
 }

@@ -15,6 +15,7 @@ import { describeProcesses } from './procfs.ts';
 import { childrenOf, deepestFirst, inheritCpuset, readCgroupFile, words, writeCgroupFile } from './cgroup-files.ts';
 
 export { detectCgroups, type CgroupHost } from './cgroup-host.ts';
+export { isCgroupPath } from './cgroup-files.ts';
 export type { CgroupResources } from './cgroup-resources.ts';
 
 export interface CgroupsDeps {

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Lanes } from '../lib/lane.ts';
 import type { Ledger, LedgerEntry, Releaser } from '../lib/ledger.ts';
+import { isCgroupPath } from '../linux/cgroups.ts';
 import { isExitUnknown } from './container/state.ts';
 import type {
   CgroupTree,
@@ -12,6 +13,8 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from './parts.ts';
+import { isOwnCgroup } from './own-cgroups.ts';
+import type { RuntimeSettings } from './settings.ts';
 import type { ContainerStore } from './store/container-record.ts';
 import { sandboxOwner } from './store/owners.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
@@ -29,6 +32,7 @@ export interface ReleaseDeps {
   readonly cgroups: CgroupTree;
   readonly trees: TreeRemover;
   readonly lanes: Lanes;
+  readonly settings: Pick<RuntimeSettings, 'cgroupParent'>;
 }
 
 const CGROUP_TIMEOUT_MS = 60_000;
@@ -69,7 +73,10 @@ function rootOf(entry: LedgerEntry): string {
   return typeof root === 'string' ? root : dirname(entry.key);
 }
 
-async function releaseCgroup(op: Op, { cgroups, sandboxes, ledger }: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+async function releaseCgroup(op: Op, deps: ReleaseDeps, entry: LedgerEntry): Promise<void> {
+  const { cgroups, sandboxes, ledger, settings } = deps;
+  // Sandboxes were made with such parents once: there is no such cgroup, or it is not the pod's.
+  if (!isCgroupPath(entry.key) || isOwnCgroup(entry.key, settings.cgroupParent)) return;
   // A pod that was given a new sandbox has two for a while: whoever leaves last takes the group away.
   const heir = sandboxes.list().find(({ meta, status }) => {
     return (

@@ -54,6 +54,19 @@ test('what cannot be is refused', () => {
   assert.throws(() => planSandbox(ID, config({ linux: { cgroupParent: '/' } }), '', host), invalid);
 });
 
+test("a pod's cgroup is a path that can be, and none of Gantry's own", () => {
+  const parent = (cgroupParent: string) => planSandbox(ID, config({ linux: { cgroupParent } }), '', host).cgroupPath;
+  assert.equal(parent('kubepods//pod1/'), '/kubepods/pod1');
+  assert.equal(parent('/gantry-abc123/podu'), '/gantry-abc123/podu');
+  assert.equal(parent('/gantry-abc123-other/daemon'), '/gantry-abc123-other/daemon');
+  for (const own of ['', '/', '/daemon', '/daemon/x', '//monitors', '/./monitors', '/probe-runc']) {
+    assert.throws(() => parent(`/gantry-abc123${own}`), invalid, own);
+  }
+  for (const none of ['/brk/x\0', '/a\nb', `/${'x'.repeat(256)}`, '/x'.repeat(2000), '..']) {
+    assert.throws(() => parent(none), invalid, none);
+  }
+});
+
 test('a user namespace: one range that begins with root, of a pod that has its own namespaces', () => {
   const range = { containerId: 0, hostId: 1000, length: 100_000 };
   const plan = (userns: object, more: object = {}, can = true) =>

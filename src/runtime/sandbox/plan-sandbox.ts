@@ -1,8 +1,10 @@
 import { basename, join, normalize } from 'node:path';
 import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
 import { invalidArgument } from '../../lib/errors.ts';
+import { isCgroupPath } from '../../linux/cgroups.ts';
 import { podSysctl } from '../../linux/sysctl-name.ts';
 import type { WorkingRuntime } from '../oci/probe.ts';
+import { isOwnCgroup } from '../own-cgroups.ts';
 import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
 import { userNamespaceOf } from './user-namespace.ts';
 
@@ -74,9 +76,9 @@ export function namespacesOf(config: PodSandboxConfig): SandboxNamespaces {
 
 function cgroupPathOf(parent: string, id: string, ours: string): string {
   if (parent === '') return join(ours, `pod${id}`);
+  if (!isCgroupPath(`/${parent}`)) throw invalidArgument(`cgroup_parent ${JSON.stringify(parent)} is no cgroup path`);
   const path = normalize(`/${parent}`).replace(/\/+$/, '');
-  if (parent.split('/').includes('..') || path === '')
-    throw invalidArgument(`cgroup_parent ${parent} is no cgroup path`);
+  if (isOwnCgroup(path, ours)) throw invalidArgument(`cgroup_parent ${parent}: that cgroup is Gantry's own`);
   return path;
 }
 

@@ -1,10 +1,8 @@
 import { join } from 'node:path';
 import type { RuntimeContext } from '../../context.ts';
+import { isOwnCgroup } from '../../own-cgroups.ts';
 import type { Found } from '../inventory.ts';
 import { OBJECT_ID } from './object-id.ts';
-
-/** The groups directly below the cgroup parent that are Gantry's own. */
-const OWN = /^(daemon|monitors|probe-.*)$/;
 
 /** Groups of pods and, in those, of containers. */
 export async function findCgroups(
@@ -14,8 +12,8 @@ export async function findCgroups(
   const parent = rt.settings.cgroupParent;
   const found: Found[] = [];
   for (const name of await rt.cgroups.children(parent)) {
-    if (OWN.test(name)) continue;
     const path = join(parent, name);
+    if (isOwnCgroup(path, parent)) continue;
     const pod = /^pod(.+)$/.exec(name)?.[1];
     if (pod === undefined) {
       found.push({ kind: 'cgroup', key: path, foreign: 'a group that Gantry does not make' });
