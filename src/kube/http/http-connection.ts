@@ -35,6 +35,8 @@ export interface HttpAnswer<T> {
 export interface UpgradeTarget {
   /** Path and query. */
   readonly path: string;
+  /** Over a unix socket, where nobody is in between. */
+  readonly direct: boolean;
   connect(): Socket;
   /** The error that an answer other than the wanted one stands for. */
   refused(op: Op, answer: IncomingMessage): Promise<Error>;
@@ -104,6 +106,7 @@ export class HttpConnection {
   upgrade(request: Pick<HttpRequest, 'path'> & { readonly query?: Query }): UpgradeTarget {
     return {
       path: this.#basePath + pathOf(request),
+      direct: 'path' in this.#target,
       connect: () => connect(this.#target),
       refused: async (op, answer) => errorOf(answer.statusCode ?? 0, await this.#readAll(op, answer), this.#address),
       failed: (op, error) => this.#explained(op, error),

@@ -3,6 +3,7 @@ import { Readable, Writable } from 'node:stream';
 import { WebSocket, type RawData } from 'ws';
 import type { Op } from '../../lib/abort.ts';
 import { canceled, unavailable } from '../../lib/errors.ts';
+import { SendAhead } from '../../lib/send-ahead.ts';
 import { isStatus, errorOfStatus } from '../status-error.ts';
 import type { PodCommandRequest, RemoteSession, TerminalSize } from '../streams/pod-streams.ts';
 import { streamQuery } from '../streams/stream-query.ts';
@@ -12,6 +13,8 @@ import type { HttpConnection } from './http-connection.ts';
 const PROTOCOL = 'v5.channel.k8s.io';
 const [STDIN, STDOUT, STDERR, OUTCOME, RESIZE, CLOSE] = [0, 1, 2, 3, 4, 255];
 const NORMAL_CLOSURE = 1000;
+/** Of stdin, on its way. */
+const MOST_AHEAD_BYTES = 256 * 1024;
 
 /** Opens a session over a WebSocket. Rejects with the error of the API's Status if it refuses. */
 export async function openRemoteSession(
@@ -28,6 +31,8 @@ export async function openRemoteSession(
   const socket = new WebSocket(`ws://localhost${target.path}`, PROTOCOL, {
     createConnection: () => target.connect(),
     perMessageDeflate: false,
+    // Masks are for what lies between client and server, and may take a part for HTTP. A mask of zeros costs neither side anything.
+    ...(target.direct ? { generateMask: () => undefined } : {}),
     headers: { 'user-agent': 'gantry' },
   });
   const session = new WebSocketSession(op, socket, kind);
@@ -112,8 +117,11 @@ class WebSocketSession implements RemoteSession {
   }
 
   #input(): Writable {
+    const ahead = new SendAhead(MOST_AHEAD_BYTES);
     return new Writable({
-      write: (chunk: Buffer, _encoding, done) => this.#send(message(STDIN, chunk), done),
+      write: (chunk: Buffer, _encoding, done) => {
+        ahead.take(chunk.byteLength, (sent) => this.#send(message(STDIN, chunk), sent), done);
+      },
       final: (done) => this.#send(message(CLOSE, Buffer.of(STDIN)), done),
     }).on('error', () => undefined);
   }

@@ -2,6 +2,7 @@ import { Duplex } from 'node:stream';
 import type { RawData, WebSocket } from 'ws';
 import type { Clock, Timer } from '../../../lib/clock.ts';
 import { canceled, unavailable } from '../../../lib/errors.ts';
+import { SendAhead } from '../../../lib/send-ahead.ts';
 import { ownBytes } from '../../../lib/spdy/inbound-budget.ts';
 
 export interface ChannelSocketOptions {
@@ -165,6 +166,7 @@ interface ChannelCarrier {
 export class ChannelStream extends Duplex implements Receiver {
   readonly #use: 'input' | 'output' | 'both';
   readonly #carrier: ChannelCarrier;
+  readonly #ahead = new SendAhead(BUFFERED_BYTES);
   #ended = false;
 
   constructor(use: 'input' | 'output' | 'both', carrier: ChannelCarrier) {
@@ -191,7 +193,7 @@ export class ChannelStream extends Duplex implements Receiver {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.#carrier.send(chunk, done);
+    this.#ahead.take(chunk.byteLength, (sent) => this.#carrier.send(chunk, sent), done);
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
