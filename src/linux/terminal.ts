@@ -1,6 +1,8 @@
 import { unlink } from 'node:fs/promises';
 import { ReadStream } from 'node:tty';
-import type { Duplex } from 'node:stream';
+import type { Readable } from 'node:stream';
+import type { Clock } from '../lib/clock.ts';
+import { canceled } from '../lib/errors.ts';
 import { errnoError, errnoName } from './errno.ts';
 import { libc } from './libc.ts';
 import { unreadBytes } from './pipe.ts';
@@ -19,21 +21,53 @@ const TERMIOS_BYTES = 64;
 const OUTPUT_FLAGS_OFFSET = 4;
 const ONLCR = 4;
 const LARGEST = 0xffff;
+const FIONBIO = 0x5421;
+/** Between two tries of a terminal that is full. */
+const SHORTEST_PAUSE_MS = 2;
+const LONGEST_PAUSE_MS = 100;
 
 /** The master side of a pseudo terminal. Closing it hangs up: the kernel sends SIGHUP to the session on the other side. */
 export class Terminal implements Disposable {
   /**
-   * What is typed and what is shown. Its reading ends with the error EIO when nobody has the other side open any more, which counts
-   * as an end; see {@link isHungUp}.
+   * What is shown. Its reading ends with the error EIO when nobody has the other side open any more, which counts
+   * as an end.
    */
-  readonly stream: Duplex;
+  readonly stream: Readable;
   readonly #fd: number;
+  readonly #clock: Clock;
+  readonly #closed = new AbortController();
 
   /** Takes over the descriptor. */
-  constructor(fd: number) {
+  constructor(fd: number, clock: Clock) {
     this.#fd = fd;
+    this.#clock = clock;
     this.stream = new ReadStream(fd);
     this.stream.on('error', () => undefined);
+    this.stream.once('close', () => this.#closed.abort(canceled('the terminal is closed')));
+    libc.ioctl(fd, FIONBIO, Buffer.of(1, 0, 0, 0));
+  }
+
+  /**
+   * Types it; resolves when the terminal has taken all of it, which is when the other side has read most of it. Node's own stream would stop the
+   * whole process until then: it cannot open this side of a terminal anew, and so writes to it as it is.
+   * Rejects with Canceled when the terminal is closed.
+   */
+  async write(bytes: Uint8Array): Promise<void> {
+    let pauseMs = SHORTEST_PAUSE_MS;
+    for (let rest = bytes; rest.length > 0; ) {
+      this.#closed.signal.throwIfAborted();
+      if (this.stream.destroyed) throw canceled('the terminal is closed');
+      const taken = Number(libc.write(this.#fd, rest, rest.length));
+      if (taken > 0) {
+        rest = rest.subarray(taken);
+        pauseMs = SHORTEST_PAUSE_MS;
+        continue;
+      }
+      const errno = taken < 0 ? libc.errno() : 0;
+      if (taken < 0 && errnoName(errno) !== 'EAGAIN') throw errnoError(errno, 'write to a terminal');
+      await this.#clock.sleep(pauseMs, this.#closed.signal);
+      pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
+    }
   }
 
   /** Lines end with CR LF, as whoever shows them on a terminal in raw mode needs it; OCI runtimes turn that off. */
@@ -87,7 +121,7 @@ export class ConsoleSocket implements AsyncDisposable {
   }
 
   /** The terminal that was handed over; undefined when none was. The runtime does so before it says that its command runs. */
-  receive(): Terminal | undefined {
+  receive(clock: Clock): Terminal | undefined {
     const connection = Number(libc.accept4(this.#fd, null, null, SOCK.NONBLOCK | SOCK.CLOEXEC));
     if (connection < 0) {
       const errno = libc.errno();
@@ -96,7 +130,7 @@ export class ConsoleSocket implements AsyncDisposable {
     }
     try {
       const fd = receiveDescriptor(connection);
-      return fd === undefined ? undefined : new Terminal(fd);
+      return fd === undefined ? undefined : new Terminal(fd, clock);
     } finally {
       libc.close(connection);
     }

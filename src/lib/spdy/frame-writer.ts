@@ -86,6 +86,12 @@ export class FrameWriter {
     this.#unpark();
   }
 
+  /** The other side has sent more than our windows let it: it will not update its own either, unless it has shown that it does. */
+  windowsOverrun(): void {
+    this.#windows.keepsNone();
+    this.#unpark();
+  }
+
   /** The other side's WINDOW_UPDATE. False if the window becomes larger than it may be. */
   updateWindow(streamId: number, delta: number): boolean {
     const fits = this.#windows.update(streamId, delta);

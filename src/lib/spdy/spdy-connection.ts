@@ -286,6 +286,8 @@ export class SpdyConnection implements StreamCarrier {
   }
 
   async #room(): Promise<void> {
+    // The answer to a ping is behind what we do not read: a command that waits for its output to be taken would never read its input.
+    this.#writer.windowsOverrun();
     const beat = (): Timer =>
       this.#options.clock.after(PING_WHILE_HELD_MS, () => {
         if (this.#writer.idle) this.#writer.ping();

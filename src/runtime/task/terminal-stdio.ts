@@ -5,7 +5,7 @@ import { ConsoleSocket, type Terminal } from '../../linux/terminal.ts';
 import type { TerminalSize } from '../streaming/streams.ts';
 import type { ExecPlace } from './exec-place.ts';
 import type { ExecFds, ExecStdio } from './exec-stdio.ts';
-import { OutputPump, written } from './output-pump.ts';
+import { OutputPump } from './output-pump.ts';
 import { pumpInput, type RemoteStdio } from './remote-stdio.ts';
 
 /**
@@ -44,7 +44,7 @@ export class TerminalStdio implements ExecStdio, AsyncDisposable {
 
   /** Throws Internal when the runtime has not handed over a terminal. */
   started(): void {
-    const master = this.#socket?.receive();
+    const master = this.#socket?.receive(this.#clock);
     if (master === undefined) throw internal('exec: the OCI runtime has handed over no terminal');
     this.#master = master;
     master.showLineEnds();
@@ -53,7 +53,7 @@ export class TerminalStdio implements ExecStdio, AsyncDisposable {
     if (stdin !== undefined) {
       void pumpInput(
         stdin,
-        (chunk) => written(master.stream, chunk),
+        (chunk) => master.write(chunk),
         // A terminal has no half close: what was typed stands, and the command goes on.
         () => undefined,
       );

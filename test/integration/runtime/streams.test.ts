@@ -114,6 +114,25 @@ test('exec: the code, a terminal, and enough of an id', { skip }, async () => {
   });
 });
 
+test('what is typed and not read yet holds up that client alone, and comes when it is read', { skip }, async () => {
+  await withPod('typed', NamespaceMode.NODE, async ({ id }) => {
+    const [lines, line] = [2_000, `${'x'.repeat(99)}\n`];
+    const script = `touch /tmp/up; until [ -e /tmp/go ]; do sleep 0.2; done; head -c ${lines * line.length} | wc -l`;
+    const terminal = await exec(id, ['sh', '-c', script], { stdin: true, tty: true });
+    await eventually(
+      () => daemon.execSync(id, 'ls', '/tmp'),
+      (names) => names.includes('up'),
+      'the command runs',
+    );
+    for (let typed = 0; typed < lines; typed++) void terminal.stdin?.write(line);
+    await new Promise((next) => setTimeout(next, 500));
+    await daemon.execSync(id, 'touch', '/tmp/go');
+    assert.match(await terminal.verdict(), /"status":"Success"/);
+    // The kernel drops what it cannot echo; nothing of the input is lost.
+    assert.ok(terminal.out.endsWith(`${lines}\r\n`), terminal.out.slice(-200));
+  });
+});
+
 test(
   'a new daemon attaches to what an earlier one has started; kill -9 leaves nothing of what was streamed',
   { skip },

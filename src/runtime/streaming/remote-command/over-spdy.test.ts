@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { pipeline } from 'node:stream/promises';
 import { afterEach, describe, test } from 'node:test';
 import { failedPrecondition } from '../../../lib/errors.ts';
 import { FakeClock } from '../../../lib/fake-clock.ts';
@@ -46,6 +47,23 @@ describe('exec', () => {
     assert.equal(status['reason'], 'NonZeroExitCode');
     assert.deepEqual(status['details'], { causes: [{ reason: 'ExitCode', message: '3' }] });
     await until('the replies are read', () => Buffer.concat(client.replies).toString('hex') === '00000000'.repeat(4));
+    await client.leave();
+  });
+
+  test('carries more both ways at once than any window holds, with a client that keeps none', async () => {
+    const server = await serve({
+      exec: async (_op, _request, { stdin, stdout }) => {
+        await pipeline(stdin!, stdout!);
+        return { exitCode: 0 };
+      },
+    });
+    const { client, streams } = await openCommand(server.execUrl(execRequest({ stdin: true })), ['stdin', 'stdout']);
+    streams['stdout']!.onData = () => undefined;
+    const piece = Buffer.alloc(32 * 1024, 'x');
+    for (let count = 0; count < 128; count++) void streams['stdin']!.write(piece);
+    void streams['stdin']!.end();
+    await until('all of it has come back', () => streams['stdout']!.bytes === 128 * piece.length);
+    assert.equal(await streams['stdout']!.ended.promise, 'end');
     await client.leave();
   });
 
