@@ -54,7 +54,7 @@ export class Terminal implements Disposable {
    */
   async write(bytes: Uint8Array): Promise<void> {
     let pauseMs = SHORTEST_PAUSE_MS;
-    for (let rest = bytes; rest.length > 0; ) {
+    for (let rest = bytes; rest.length > 0;) {
       this.#closed.signal.throwIfAborted();
       if (this.stream.destroyed) throw canceled('the terminal is closed');
       const taken = Number(libc.write(this.#fd, rest, rest.length));
