@@ -1,4 +1,5 @@
 import type { CgroupWrite } from './cgroup-resources.ts';
+import { members } from './cpu-list.ts';
 
 /** One file of a cgroup, as it was and as it is to be. Plain data: kept where a killed process can be tidied up after. */
 export interface CgroupChange extends CgroupWrite {
@@ -81,17 +82,6 @@ export function cpusetChanges(
       return change(path, from, sameSet(members(from), members(then)) ? from : then);
     }),
   ].filter(({ before, value }) => before !== value);
-}
-
-/** `0-2,5` as its numbers. */
-function members(list: string): number[] {
-  return list
-    .split(',')
-    .filter((part) => part !== '')
-    .flatMap((part) => {
-      const [from = 0, to = from] = part.split('-').map(Number);
-      return Array.from({ length: to - from + 1 }, (_, i) => from + i);
-    });
 }
 
 function sameSet(a: readonly number[], b: readonly number[]): boolean {

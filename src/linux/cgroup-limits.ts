@@ -5,6 +5,7 @@ import { childrenOf, readCgroupFile, writeCgroupFile } from './cgroup-files.ts';
 import type { CgroupPlaces } from './cgroup-places.ts';
 import { resourceWrites, type CgroupResources, type CgroupWrite } from './cgroup-resources.ts';
 import { sharesToWeight, weightLike } from './cgroup-weight.ts';
+import { isCpuList } from './cpu-list.ts';
 
 /** Changes the limits of a cgroup in which processes run: all of what is asked for, or nothing. */
 export class CgroupLimits {
@@ -75,7 +76,7 @@ export class CgroupLimits {
     if (write.file === 'memory.max') await this.#mustFit(change);
     const isV1Cpuset = write.controller === 'cpuset' && this.#places.host.mode !== 'v2';
     if (!isV1Cpuset) return [change];
-    if (!/^\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*$/.test(write.value)) {
+    if (!isCpuList(write.value)) {
       throw invalidArgument(`${write.file}: ${JSON.stringify(write.value)} is no list of numbers such as 0-3,5`);
     }
     return cpusetChanges(write.file, write.value, await this.#cpusets(path, write.file));

@@ -1,6 +1,6 @@
 import { invalidArgument } from '../lib/errors.ts';
 import type { CgroupHost } from './cgroup-host.ts';
-import { sharesToWeight } from './cgroup-weight.ts';
+import { boundedShares, sharesToWeight } from './cgroup-weight.ts';
 
 /** Limits of a cgroup. A container's first ones are set by the OCI runtime, all others here. Absent: stays as it is. */
 export interface CgroupResources {
@@ -27,7 +27,6 @@ export interface CgroupWrite {
 }
 
 const DEFAULT_PERIOD_US = 100_000;
-const MIN_SHARES = 2;
 const UNIFIED_NAME = /^([a-z]+)\.[A-Za-z0-9._]+$/;
 
 /**
@@ -47,7 +46,7 @@ export function resourceWrites(
   };
   if (cpuShares !== undefined) {
     if (v2) add('cpu', 'cpu.weight', String(weightOf(cpuShares)));
-    else add('cpu', 'cpu.shares', String(Math.max(cpuShares, MIN_SHARES)));
+    else add('cpu', 'cpu.shares', String(boundedShares(cpuShares)));
   }
   writes.push(...cpuTimeWrites(v2, resources));
   if (cpusetCpus !== undefined && cpusetCpus !== '') add('cpuset', 'cpuset.cpus', cpusetCpus);

@@ -1,17 +1,24 @@
 const [MIN_SHARES, MAX_SHARES] = [2, 262_144];
 const [MIN_WEIGHT, MAX_WEIGHT] = [1, 10_000];
 
+/** What the kernel makes of a number of shares: 2 … 262144. */
+export function boundedShares(shares: number): number {
+  return Math.min(Math.max(shares, MIN_SHARES), MAX_SHARES);
+}
+
 /** cpu.shares (2 … 262144) on the scale of cpu.weight (1 … 10000), linearly as the kernel documents it. */
 export function sharesToWeight(shares: number): number {
-  const bounded = Math.min(Math.max(shares, MIN_SHARES), MAX_SHARES);
-  return MIN_WEIGHT + Math.floor(((bounded - MIN_SHARES) * (MAX_WEIGHT - MIN_WEIGHT)) / (MAX_SHARES - MIN_SHARES));
+  return (
+    MIN_WEIGHT +
+    Math.floor(((boundedShares(shares) - MIN_SHARES) * (MAX_WEIGHT - MIN_WEIGHT)) / (MAX_SHARES - MIN_SHARES))
+  );
 }
 
 /**
  * The same as newer OCI runtimes count it (crun 1.23, runc 1.4): a curve on which v1's default, 1024 shares, is v2's default, weight 100.
  */
 export function sharesToWeightByCurve(shares: number): number {
-  const exponent = Math.log2(Math.min(Math.max(shares, MIN_SHARES), MAX_SHARES));
+  const exponent = Math.log2(boundedShares(shares));
   return Math.min(MAX_WEIGHT, Math.ceil(10 ** ((exponent * exponent + 125 * exponent) / 612 - 7 / 34)));
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { errnoOf, unavailable } from '../lib/errors.ts';
 import { namesIn, rmdirIfThere, unlinkIfThere } from '../lib/may-be-gone.ts';
 import type { Cgroups } from '../linux/cgroups.ts';
+import { hostSets } from '../linux/cpu-list.ts';
 import type { Mounts } from '../linux/mounts.ts';
 import type { NamespaceSockets } from '../linux/namespace-sockets.ts';
 import type { Namespaces } from '../linux/namespaces.ts';
@@ -84,6 +85,7 @@ export function cgroupTree(cgroups: Cgroups): CgroupTree {
     thaw: (_op, path) => cgroups.thaw(path),
     remove: (op, path) => cgroups.remove(op, path),
     children: (path) => cgroupChildren(cgroups, path),
+    hostSets,
     planLimits: (path, wanted, known) => cgroups.limits.plan(path, wanted, known),
     applyLimits: (changes) => cgroups.limits.apply(changes),
     takeLimitsBack: (changes) => cgroups.limits.takeBack(changes),

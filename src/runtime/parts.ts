@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Op } from '../lib/abort.ts';
+import type { HostSets } from '../linux/cpu-list.ts';
 import type { IdMappings } from '../linux/id-mappings.ts';
 import type { LimitChange } from './limits/limits-intent.ts';
 import type { PodLimits } from './limits/pod-resources.ts';
@@ -122,6 +123,8 @@ export interface CgroupTree {
   remove(op: Op, path: string): Promise<void>;
   /** Names of the groups directly below. */
   children(path: string): Promise<string[]>;
+  /** CPUs and memory nodes that there are. */
+  hostSets(): Promise<HostSets>;
   /**
    * What has to be written for these limits; nothing is changed. `known` are those that the group has had from us. Throws NotFound (no such
    * group), FailedPrecondition (more memory is in use, no such controller), InvalidArgument.

@@ -93,6 +93,7 @@ export function simulatedParts(deps: PartsDeps): OutsideParts {
       thaw: (op, path) => ask('thaw', ownerOf(path), op.signal, () => world.thaw(path)),
       remove: (op, path) => ask('delete: cgroup', ownerOf(path), op.signal, () => world.removeCgroup(path)),
       children: (path) => ask('look', '', undefined, () => world.children(path)),
+      hostSets: () => Promise.resolve({ cpus: '0', mems: '0' }),
       planLimits: () => Promise.resolve([]),
       applyLimits: () => Promise.resolve(),
       takeLimitsBack: () => Promise.resolve(),

@@ -7,6 +7,7 @@ import { newContainerId } from '../../lib/ids.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
 import type { RuntimeContext } from '../context.ts';
+import { checkResources } from '../limits/check-resources.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
 import { stageOf } from '../names/stage-of.ts';
 import { surelyTold } from '../names/surely-told.ts';
@@ -39,6 +40,7 @@ export async function createContainer(
   const id = newContainerId();
   const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };
   // Everything about the configuration that can be wrong is found now and not at the start.
+  await checkResources(config.linux?.resources, rt.cgroups, 'linux.resources.');
   const notGiven = await rt.specs.check(op, meta, sandbox.meta);
   const fingerprint = fingerprintOf(config);
   const made = rt.containerNames.reserve({

@@ -21,6 +21,11 @@ test('what is shown is what was asked for', () => {
   assert.deepEqual(shownResources(resourcesInput(all)), all);
 });
 
+test('shares are what the kernel makes of them', () => {
+  const shares = (cpuShares: bigint): number | undefined => resourcesInput(resources({ cpuShares })).cpuShares;
+  assert.deepEqual([0n, 1n, 2n, 262_144n, 1n << 40n].map(shares), [0, 2, 2, 262_144, 262_144]);
+});
+
 test('what an update does not say stays', () => {
   const now = resourcesInput(MADE);
   const changed = mergeResources(now, resources({ cpuQuota: -1n, unified: { 'memory.high': '5' } }));
@@ -36,7 +41,6 @@ test('what cannot be updated is refused, and never dropped', () => {
   const now = resourcesInput(MADE);
   assert.throws(() => mergeResources(now, resources({ oomScoreAdj: 4n })), { kind: 'NotImplemented' });
   assert.deepEqual(mergeResources(now, resources({ oomScoreAdj: 3n })).oomScoreAdj, 3);
-  assert.throws(() => mergeResources(now, resources({ cpuShares: -1n })), { kind: 'InvalidArgument' });
   const pages = mergeResources(now, resources({ hugepageLimits: [{ pageSize: '2MB', limit: 1n }] }));
   assert.throws(() => limitsOf({ ...host, hugetlb: false }, pages, now), { kind: 'FailedPrecondition' });
   const unified = mergeResources(now, resources({ unified: { 'memory.high': '5' } }));

@@ -1,14 +1,15 @@
 import type { LinuxContainerResources } from '../../cri/gen/api.ts';
 import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { boundedShares } from '../../linux/cgroup-weight.ts';
 import type { HostFacts, ResourcesInput } from '../oci/container-spec-input.ts';
 import type { Limits } from '../parts.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 
-/** CRI's resources in our units; zero, empty and absent mean that nothing is said. */
+/** CRI's resources in our units, and shares as the kernel takes them; zero, empty and absent mean that nothing is said. */
 export function resourcesInput(resources: LinuxContainerResources | undefined): ResourcesInput {
   if (resources === undefined) return {};
   return {
-    cpuShares: Number(resources.cpuShares),
+    cpuShares: resources.cpuShares === 0n ? 0 : boundedShares(Number(resources.cpuShares)),
     cpuQuotaUs: Number(resources.cpuQuota),
     cpuPeriodUs: Number(resources.cpuPeriod),
     cpusetCpus: resources.cpusetCpus,
@@ -47,15 +48,11 @@ export function resourcesOf({ meta, status }: Pick<ContainerRecord, 'meta' | 'st
 }
 
 /**
- * What it will have: what the update does not say stays. Throws NotImplemented for another `oom_score_adj`, which is a process's own, and
- * InvalidArgument for negative numbers that mean nothing.
+ * What it will have: what the update does not say stays. Throws NotImplemented for another `oom_score_adj`, which is a process's own.
  */
 export function mergeResources(now: ResourcesInput, asked: LinuxContainerResources): ResourcesInput {
   const wanted = resourcesInput(asked);
-  const { cpuShares = 0, cpuPeriodUs = 0, oomScoreAdj = 0 } = wanted;
-  for (const [name, value] of Object.entries({ cpu_shares: cpuShares, cpu_period: cpuPeriodUs })) {
-    if (value < 0) throw invalidArgument(`${name}: ${String(value)} is negative`);
-  }
+  const { oomScoreAdj = 0 } = wanted;
   if (oomScoreAdj !== 0 && oomScoreAdj !== (now.oomScoreAdj ?? 0)) {
     throw notImplemented('oom_score_adj of a container is set when it is made and cannot be updated');
   }

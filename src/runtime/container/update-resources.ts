@@ -4,6 +4,7 @@ import { raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, invalidArgument, isKind, notFound, unavailable } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { changeLimits, endLimitsChange } from '../limits/change-limits.ts';
+import { checkResources } from '../limits/check-resources.ts';
 import type { ResourcesInput } from '../oci/container-spec-input.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { mergeResources, resourcesOf } from './resources.ts';
@@ -29,6 +30,7 @@ export async function updateContainerResources(
     throw notFound(`container ${containerId} not found`);
   }
   if (linux === undefined) throw invalidArgument('UpdateContainerResources: no resources for Linux');
+  await checkResources(linux, rt.cgroups);
   const updated = rt.lanes.enqueue(id, {
     name: 'update resources',
     timeoutMs: UPDATE_TIMEOUT_MS,

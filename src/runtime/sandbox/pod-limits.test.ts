@@ -26,6 +26,11 @@ test("a pod's limits are its containers' and its overhead", () => {
   });
 });
 
+test('shares are what the kernel makes of them', () => {
+  assert.deepEqual(limits({ cpuShares: 1n }, {}), { cpuShares: 2 });
+  assert.deepEqual(limits({ cpuShares: 262_144n }, { cpuShares: 2n }), { cpuShares: 262_144 });
+});
+
 test('what is not limited stays so, whatever the overhead', () => {
   assert.deepEqual(limits({}, { memoryLimitInBytes: 7n, cpuQuota: 5_000n }), {});
   assert.deepEqual(limits({ memoryLimitInBytes: -1n, cpuQuota: -1n }, { memoryLimitInBytes: 7n, cpuQuota: 5_000n }), {

@@ -1,5 +1,8 @@
 import type { LinuxContainerResources, PodSandboxConfig } from '../../cri/gen/api.ts';
+import { boundedShares } from '../../linux/cgroup-weight.ts';
+import { checkResources } from '../limits/check-resources.ts';
 import type { PodLimits, PodResources } from '../limits/pod-resources.ts';
+import type { CgroupTree } from '../parts.ts';
 
 const DEFAULT_PERIOD_US = 100_000;
 
@@ -12,6 +15,21 @@ export function podResourcesOf({
   readonly status?: { readonly resources?: PodResources };
 }): PodResources {
   return status?.resources ?? asked(meta.config.linux?.resources, meta.config.linux?.overhead);
+}
+
+interface Said {
+  readonly resources?: LinuxContainerResources | undefined;
+  readonly overhead?: LinuxContainerResources | undefined;
+}
+
+/** Throws InvalidArgument for a number that means nothing; see {@link checkResources}. `prefix` stands before `resources` and `overhead`. */
+export async function checkPodResources(
+  { cgroups }: { readonly cgroups: Pick<CgroupTree, 'hostSets'> },
+  { resources, overhead }: Said,
+  prefix = '',
+): Promise<void> {
+  await checkResources(resources, cgroups, `${prefix}resources.`);
+  await checkResources(overhead, cgroups, `${prefix}overhead.`);
 }
 
 export function asked(
@@ -30,7 +48,7 @@ export function podLimits({ resources, overhead }: PodResources): PodLimits {
   // In the period of the first.
   const more = ((overhead.cpuQuotaUs ?? 0) / (overhead.cpuPeriodUs ?? DEFAULT_PERIOD_US)) * period;
   return {
-    ...(shares === undefined ? {} : { cpuShares: shares }),
+    ...(shares === undefined ? {} : { cpuShares: boundedShares(shares) }),
     ...(quota === undefined
       ? {}
       : { cpuQuotaUs: quota < 0 ? -1 : quota + Math.max(0, Math.round(more)), cpuPeriodUs: period }),
@@ -44,7 +62,7 @@ export function podLimits({ resources, overhead }: PodResources): PodLimits {
 function limitsOf(resources: LinuxContainerResources | undefined): PodLimits {
   const { cpuShares = 0n, cpuQuota = 0n, cpuPeriod = 0n, memoryLimitInBytes = 0n } = resources ?? {};
   return {
-    ...(cpuShares > 0n ? { cpuShares: Number(cpuShares) } : {}),
+    ...(cpuShares > 0n ? { cpuShares: boundedShares(Number(cpuShares)) } : {}),
     ...(cpuQuota === 0n ? {} : { cpuQuotaUs: Number(cpuQuota) }),
     ...(cpuPeriod > 0n ? { cpuPeriodUs: Number(cpuPeriod) } : {}),
     ...(memoryLimitInBytes === 0n ? {} : { memoryLimitBytes: Number(memoryLimitInBytes) }),

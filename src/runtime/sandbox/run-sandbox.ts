@@ -19,7 +19,7 @@ import { sandboxSubject, type SandboxMeta } from '../store/sandbox-record.ts';
 import { planSandbox, sortSysctls } from './plan-sandbox.ts';
 import { awaitEarlierRun } from './await-earlier-run.ts';
 import { networkRequestOf } from './network-request.ts';
-import { podLimits, podResourcesOf } from './pod-limits.ts';
+import { checkPodResources, podLimits, podResourcesOf } from './pod-limits.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
 import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
@@ -48,6 +48,7 @@ export async function runPodSandbox(
     handler: rt.handlers.choose(runtimeHandler),
   });
   const meta: SandboxMeta = { id, config, facts };
+  await checkPodResources(rt, config.linux ?? {}, 'linux.');
   const fingerprint = fingerprintOf(config);
   const made = rt.sandboxNames.reserve({
     name: facts.name,

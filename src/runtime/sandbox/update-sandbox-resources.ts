@@ -8,7 +8,7 @@ import type { PodResources } from '../limits/pod-resources.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { sandboxOwner } from '../store/owners.ts';
 import { sandboxSubject } from '../store/sandbox-record.ts';
-import { asked, podLimits, podResourcesOf } from './pod-limits.ts';
+import { asked, checkPodResources, podLimits, podResourcesOf } from './pod-limits.ts';
 import { isReady, transition } from './state.ts';
 
 const UPDATE_TIMEOUT_MS = 60_000;
@@ -28,6 +28,7 @@ export async function updatePodSandboxResources(
   if (id === undefined || record === undefined || record.status.state.kind === 'starting') {
     throw notFound(`sandbox ${podSandboxId} not found`);
   }
+  await checkPodResources(rt, { resources, overhead });
   const words = {
     what: 'sandbox.update',
     message: "the pod's resources updated",
