@@ -40,6 +40,8 @@ export class CgroupLimits {
       try {
         await this.#write(change);
       } catch (error) {
+        // One below that was there for what was executed in it: it comes and goes while the other stays.
+        if (isKind(error, 'NotFound') && isBelowOthers(change, changes)) continue;
         throw await this.#explained(change, error);
       }
     }
@@ -129,6 +131,10 @@ export class CgroupLimits {
     // Nothing at all would not be written.
     await writeCgroupFile(join(place.directory, file), value === '' ? '\n' : value);
   }
+}
+
+function isBelowOthers({ path }: CgroupChange, changes: readonly CgroupChange[]): boolean {
+  return changes.some((other) => path.startsWith(`${other.path}/`));
 }
 
 function memoryInUse(limit: number, used: number, cause?: unknown): GantryError {
