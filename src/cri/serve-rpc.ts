@@ -1,8 +1,9 @@
 import type { sendUnaryData, ServerUnaryCall, ServerWritableStream, UntypedServiceImplementation } from '@grpc/grpc-js';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
-import { canceled, deadlineExceeded, internal, isKind, kindOf, messageOf } from '../lib/errors.ts';
+import { canceled, deadlineExceeded, isKind, kindOf, messageOf } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
+import { encodeResponse } from './encode-response.ts';
 import { toGrpc } from './error-mapping.ts';
 import type { RpcImplementation, RpcMethod, RpcService } from './rpc.ts';
 import { sendAll } from './send-all.ts';
@@ -79,7 +80,8 @@ export class CallHost implements RunningCalls {
     return (call: ServerUnaryCall<unknown, Buffer>, respond: sendUnaryData<Buffer>): void => {
       void this.#run(method, call, async (op) => {
         const response = await answer(op, call.request);
-        return encode(method, response);
+        // Not left to grpc-js, which would hide what is wrong with a response that does not fit the schema.
+        return encodeResponse(method, response);
       }).then(
         (bytes) => respond(null, bytes),
         (error: unknown) => respond(toGrpc(error)),
@@ -91,7 +93,7 @@ export class CallHost implements RunningCalls {
     return (call: ServerWritableStream<unknown, Buffer>): void => {
       void this.#run(method, call, async (op) => {
         const messages = answer(op, call.request) as AsyncIterable<unknown>;
-        await sendAll(op, messages, call, (message) => encode(method, message));
+        await sendAll(op, messages, call, (message) => encodeResponse(method, message));
       }).then(
         () => call.end(),
         (error: unknown) => call.emit('error', toGrpc(error)),
@@ -137,15 +139,6 @@ export class CallHost implements RunningCalls {
         this.#onIdle = [];
       }
     }
-  }
-}
-
-/** Done here and not by grpc-js, which would hide what is wrong with a response that does not fit the schema. */
-function encode(method: RpcMethod, response: unknown): Buffer {
-  try {
-    return method.responseSerialize(response as never);
-  } catch (error) {
-    throw internal(`the response of ${method.path} does not fit the schema: ${messageOf(error)}`, { cause: error });
   }
 }
 

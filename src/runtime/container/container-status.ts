@@ -10,6 +10,7 @@ import {
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
+import { perObject } from '../../lib/per-object.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { shownExit, shownReason } from './exit-reason.ts';
@@ -56,8 +57,8 @@ export function shownImage({ meta }: ContainerRecord): ImageSpec {
   };
 }
 
-/** CRI's picture of a container. Pure. */
-export function shownStatus(record: ContainerRecord): CriStatus {
+/** CRI's picture of a container, of a record, which never changes: made once. */
+export const shownStatus = perObject((record: ContainerRecord): CriStatus => {
   const { meta, status } = record;
   const { config, facts } = meta;
   const { state } = status;
@@ -86,7 +87,7 @@ export function shownStatus(record: ContainerRecord): CriStatus {
     user: shownUser(status),
     stopSignal: criSignal(facts.stopSignal),
   };
-}
+});
 
 /** CRI: `image_ref` is the image that was mounted, by its id: a tag may be another's by now. */
 function shownMounts({ meta: { config, facts } }: ContainerRecord): Mount[] {

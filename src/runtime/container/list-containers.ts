@@ -2,6 +2,7 @@ import type { Container, ListContainersRequest, ListContainersResponse } from '.
 import { matchesLabels } from '../../cri/label-selector.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
+import { perObject } from '../../lib/per-object.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 import { criState, shownImage } from './container-status.ts';
@@ -27,7 +28,8 @@ export function listContainers(
   return Promise.resolve({ containers });
 }
 
-function shown(record: ContainerRecord): Container {
+/** A record never changes. */
+const shown = perObject((record: ContainerRecord): Container => {
   const { meta, status } = record;
   return {
     id: meta.id,
@@ -41,4 +43,4 @@ function shown(record: ContainerRecord): Container {
     labels: meta.config.labels,
     annotations: meta.config.annotations,
   };
-}
+});

@@ -2,6 +2,7 @@ import type { ListPodSandboxRequest, ListPodSandboxResponse, PodSandbox } from '
 import { matchesLabels } from '../../cri/label-selector.ts';
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
+import { perObject } from '../../lib/per-object.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
 import { criState } from './sandbox-status.ts';
@@ -23,7 +24,8 @@ export function listPodSandbox(
   return Promise.resolve({ items });
 }
 
-function shown(record: SandboxRecord): PodSandbox {
+/** A record never changes. */
+const shown = perObject((record: SandboxRecord): PodSandbox => {
   const { meta, status } = record;
   return {
     id: meta.id,
@@ -34,4 +36,4 @@ function shown(record: SandboxRecord): PodSandbox {
     annotations: meta.config.annotations,
     runtimeHandler: meta.facts.runtimeHandler,
   };
-}
+});

@@ -9,6 +9,7 @@ import {
 import { toNanoseconds } from '../../cri/nanoseconds.ts';
 import type { Op } from '../../lib/abort.ts';
 import { notFound } from '../../lib/errors.ts';
+import { perObject } from '../../lib/per-object.ts';
 import { shownStatus as shownContainer } from '../container/container-status.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containersOf } from '../events/container-events.ts';
@@ -36,8 +37,8 @@ export function podSandboxStatus(
   });
 }
 
-/** CRI's picture of a sandbox. Pure. */
-export function shownStatus(record: SandboxRecord): PodSandboxStatus {
+/** CRI's picture of a sandbox, of a record, which never changes: made once. */
+export const shownStatus = perObject((record: SandboxRecord): PodSandboxStatus => {
   const { meta, status } = record;
   const [ip = '', ...others] = status.ips;
   return {
@@ -51,7 +52,7 @@ export function shownStatus(record: SandboxRecord): PodSandboxStatus {
     annotations: meta.config.annotations,
     runtimeHandler: meta.facts.runtimeHandler,
   };
-}
+});
 
 export function criState({ status }: SandboxRecord): PodSandboxState {
   return isReady(status) ? PodSandboxState.SANDBOX_READY : PodSandboxState.SANDBOX_NOTREADY;
