@@ -15,6 +15,7 @@ import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { checkContainerConfig } from './check-config.ts';
 import { decideImageVolumes, makeImageVolumes } from './image-volumes.ts';
 import { newContainerStatus, transition } from './state.ts';
 import { effectiveStopSignal } from './stop-signal.ts';
@@ -36,6 +37,7 @@ export async function createContainer(
   { podSandboxId, config }: CreateContainerRequest,
 ): Promise<CreateContainerResponse> {
   if (config === undefined) throw invalidArgument('CreateContainer: no configuration');
+  checkContainerConfig(config);
   const sandbox = sandboxOf(rt, podSandboxId);
   const id = newContainerId();
   const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };

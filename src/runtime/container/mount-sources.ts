@@ -14,7 +14,8 @@ interface Deps {
 
 /**
  * Where a container's mounts come from, one for each, links of the host followed. A folder of the host that is missing is made, as the
- * field's runtimes do. Throws FailedPrecondition for a propagation that the source's own mount does not take part in.
+ * field's runtimes do. Throws FailedPrecondition for a link that leads to nothing, and for a propagation
+ * that the source's own mount does not take part in.
  */
 export async function mountSources(op: Op, deps: Deps, meta: ContainerMeta): Promise<string[]> {
   const { mounts } = meta.config;
@@ -40,8 +41,18 @@ async function hostPlace(op: Op, hostFiles: Deps['hostFiles'], path: string): Pr
     return await hostFiles.realpath(op, path);
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error;
+    return await madeFolder(op, hostFiles, path);
+  }
+}
+
+async function madeFolder(op: Op, hostFiles: Deps['hostFiles'], path: string): Promise<string> {
+  try {
     await hostFiles.mkdir(op, path, 0o755);
     return await hostFiles.realpath(op, path);
+  } catch (error) {
+    // Something is there all the same, and it leads nowhere.
+    if (!['EEXIST', 'ENOENT'].includes(errnoOf(error) ?? '')) throw error;
+    throw failedPrecondition(`mount host_path ${path}: a link there leads to nothing`, { cause: error });
   }
 }
 

@@ -22,6 +22,7 @@ import { networkRequestOf } from './network-request.ts';
 import { checkPodResources, podLimits, podResourcesOf } from './pod-limits.ts';
 import { undoRun } from './undo-run.ts';
 import { writeSandboxFiles } from './sandbox-files.ts';
+import { checkSandboxConfig } from './check-config.ts';
 import { isReady, newSandboxStatus, transition, type PinKind } from './state.ts';
 
 /** CNI plug-ins take seconds where they talk to a network controller; kubelet's own limit is 4 min. */
@@ -41,6 +42,7 @@ export async function runPodSandbox(
   { config, runtimeHandler }: RunPodSandboxRequest,
 ): Promise<RunPodSandboxResponse> {
   if (config === undefined) throw invalidArgument('RunPodSandbox: no configuration');
+  checkSandboxConfig(config);
   const id = newSandboxId();
   const facts = planSandbox(id, config, runtimeHandler, {
     ...rt.settings,

@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ContainerConfig, NamespaceMode } from '../../cri/gen/api.ts';
+import { checkContainerConfig } from './check-config.ts';
+
+const check = (config: object): void => checkContainerConfig(ContainerConfig.fromPartial(config));
+const withSecurity = (securityContext: object) => ({ linux: { securityContext } });
+
+test('values that an enum does not have are refused by field and value', () => {
+  check({});
+  check(withSecurity({ namespaceOptions: { pid: NamespaceMode.TARGET, network: NamespaceMode.NODE } }));
+  const cases: [object, RegExp][] = [
+    [{ mounts: [{}, { propagation: 9 }] }, /mounts\[1\]\.propagation: 9 /],
+    [withSecurity({ seccomp: { profileType: 7 } }), /security_context\.seccomp\.profile_type: 7 /],
+    [withSecurity({ apparmor: { profileType: -1 } }), /apparmor\.profile_type: -1 /],
+    [withSecurity({ supplementalGroupsPolicy: 9 }), /supplemental_groups_policy: 9 /],
+    [withSecurity({ namespaceOptions: { network: 99, pid: 88 } }), /namespace_options\.network: 99 /],
+    [withSecurity({ namespaceOptions: { pid: 88 } }), /namespace_options\.pid: 88 /],
+    [withSecurity({ namespaceOptions: { usernsOptions: { mode: 5 } } }), /userns_options\.mode: 5 /],
+    [{ envs: [{ key: 'A', value: Buffer.from('a\0') }] }, /config\.envs\[0\]\.value: there is a NUL/],
+  ];
+  for (const [config, message] of cases) assert.throws(() => check(config), { kind: 'InvalidArgument', message });
+});
