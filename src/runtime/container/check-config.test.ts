@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ContainerConfig, NamespaceMode } from '../../cri/gen/api.ts';
-import { checkContainerConfig } from './check-config.ts';
+import { ContainerConfig, NamespaceMode, PodSandboxConfig } from '../../cri/gen/api.ts';
+import { checkAgainstSandbox, checkContainerConfig } from './check-config.ts';
 
 const check = (config: object): void => checkContainerConfig(ContainerConfig.fromPartial(config));
 const withSecurity = (securityContext: object) => ({ linux: { securityContext } });
@@ -20,4 +20,43 @@ test('values that an enum does not have are refused by field and value', () => {
     [{ envs: [{ key: 'A', value: Buffer.from('a\0') }] }, /config\.envs\[0\]\.value: there is a NUL/],
   ];
   for (const [config, message] of cases) assert.throws(() => check(config), { kind: 'InvalidArgument', message });
+});
+
+const against = (securityContext: object, sandbox: object): void =>
+  checkAgainstSandbox(
+    ContainerConfig.fromPartial(withSecurity(securityContext)),
+    PodSandboxConfig.fromPartial(withSecurity(sandbox)),
+  );
+
+test('a privileged container needs a privileged sandbox', () => {
+  against({ privileged: true }, { privileged: true });
+  against({ privileged: false }, { privileged: true });
+  against({}, {});
+  assert.throws(() => against({ privileged: true }, {}), { kind: 'InvalidArgument', message: /privileged/ });
+});
+
+test("a container has its sandbox's users and no others", () => {
+  const users = (mode: NamespaceMode, hostId?: number) => {
+    const mappings = hostId === undefined ? [] : [{ hostId, containerId: 0, length: 65_536 }];
+    return { namespaceOptions: { usernsOptions: { mode, uids: mappings, gids: mappings } } };
+  };
+  const [none, own, other] = [users(NamespaceMode.NODE), users(NamespaceMode.POD, 1), users(NamespaceMode.POD, 9)];
+  for (const [asked, sandbox] of [
+    [none, none],
+    [none, {}],
+    [{}, own],
+    [own, own],
+  ] as const) {
+    against(asked, sandbox);
+  }
+  for (const [asked, sandbox] of [
+    [own, {}],
+    [own, none],
+    [own, other],
+    [none, own],
+    [users(NamespaceMode.NODE, 1), none],
+    [users(NamespaceMode.POD), {}],
+  ] as const) {
+    assert.throws(() => against(asked, sandbox), { kind: 'InvalidArgument', message: /userns_options/ });
+  }
 });

@@ -4,8 +4,11 @@ import {
   SecurityProfile_ProfileType,
   SupplementalGroupsPolicy,
   type ContainerConfig,
+  type IDMapping,
+  type PodSandboxConfig,
 } from '../../cri/gen/api.ts';
 import { demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
+import { invalidArgument } from '../../lib/errors.ts';
 
 /** What a container's configuration cannot have in any sandbox and on any host. Pure. Throws InvalidArgument that names the field. */
 export function checkContainerConfig(config: ContainerConfig): void {
@@ -22,4 +25,28 @@ export function checkContainerConfig(config: ContainerConfig): void {
   for (const [name, mode] of Object.entries({ network, pid, ipc, 'userns_options.mode': usernsOptions?.mode })) {
     demandValueOf(NamespaceMode, mode, field(`namespace_options.${name}`));
   }
+}
+
+/**
+ * What a container's configuration says otherwise than its sandbox's: a sandbox that is not privileged has no privileged container, and a user
+ * namespace is the whole pod's. Nothing said of the latter is the sandbox's. Pure. Throws InvalidArgument.
+ */
+export function checkAgainstSandbox(config: ContainerConfig, sandbox: PodSandboxConfig): void {
+  const security = config.linux?.securityContext;
+  const ofSandbox = sandbox.linux?.securityContext;
+  if (security?.privileged === true && ofSandbox?.privileged !== true) {
+    throw invalidArgument('privileged: the sandbox is not privileged, so none of its containers can be');
+  }
+  const asked = security?.namespaceOptions?.usernsOptions;
+  if (asked === undefined) return;
+  const theirs = ofSandbox?.namespaceOptions?.usernsOptions ?? { mode: NamespaceMode.NODE, uids: [], gids: [] };
+  const isSame = asked.mode === theirs.mode && same(asked.uids, theirs.uids) && same(asked.gids, theirs.gids);
+  if (isSame) return;
+  throw invalidArgument("namespace_options.userns_options: a container has its sandbox's users, and asks for others");
+}
+
+function same(one: readonly IDMapping[], other: readonly IDMapping[]): boolean {
+  const text = (mappings: readonly IDMapping[]): string =>
+    mappings.map(({ hostId, containerId, length }) => [hostId, containerId, length].join(' ')).join();
+  return text(one) === text(other);
 }

@@ -15,7 +15,7 @@ import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
 import type { SandboxRecord } from '../store/sandbox-record.ts';
-import { checkContainerConfig } from './check-config.ts';
+import { checkAgainstSandbox, checkContainerConfig } from './check-config.ts';
 import { decideImageVolumes, makeImageVolumes } from './image-volumes.ts';
 import { newContainerStatus, transition } from './state.ts';
 import { effectiveStopSignal } from './stop-signal.ts';
@@ -39,6 +39,7 @@ export async function createContainer(
   if (config === undefined) throw invalidArgument('CreateContainer: no configuration');
   checkContainerConfig(config);
   const sandbox = sandboxOf(rt, podSandboxId);
+  checkAgainstSandbox(config, sandbox.meta.config);
   const id = newContainerId();
   const meta: ContainerMeta = { id, config, facts: decideFacts(rt, sandbox, id, config) };
   // Everything about the configuration that can be wrong is found now and not at the start.

@@ -27,8 +27,7 @@ export function checkSandboxConfig(config: PodSandboxConfig): void {
 
 /** It is a line of /etc/hostname. */
 function checkHostname(hostname: string): void {
-  if (/[\s\p{Cc}/]/u.test(hostname))
-    throw invalidArgument(`hostname ${JSON.stringify(hostname)} is no host name`);
+  if (/[\s\p{Cc}/]/u.test(hostname)) throw invalidArgument(`hostname ${JSON.stringify(hostname)} is no host name`);
   const bytes = Buffer.byteLength(hostname);
   if (bytes <= LONGEST_HOSTNAME_BYTES) return;
   throw invalidArgument(`hostname: ${String(bytes)} bytes, more than ${String(LONGEST_HOSTNAME_BYTES)}`);

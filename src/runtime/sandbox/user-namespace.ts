@@ -16,7 +16,11 @@ export function userNamespaceOf(
   features: Pick<OciFeatures, 'userNamespaces'>,
 ): IdMappings | undefined {
   const options = config.linux?.securityContext?.namespaceOptions?.usernsOptions;
-  if (options === undefined || options.mode === NamespaceMode.NODE) return undefined;
+  if (options === undefined) return undefined;
+  if (options.mode === NamespaceMode.NODE) {
+    if (options.uids.length + options.gids.length === 0) return undefined;
+    throw invalidArgument("userns_options: mappings, and mode NODE: the host's users");
+  }
   if (options.mode !== NamespaceMode.POD) {
     throw invalidArgument(`user namespace mode ${String(options.mode)} is none of POD and NODE`);
   }

@@ -19,7 +19,7 @@ before(async () => {
   f = await RuntimeFixture.make();
   await mkdir(f.root.cdiSpecDir);
   leaks = await LeakCheck.begin(f.root.leakRoots());
-  config = pod(f.root, 'devices');
+  config = pod(f.root, 'devices', { privileged: true });
   sandboxId = await f.runSandbox(config);
 });
 

@@ -219,6 +219,8 @@ export interface PodOptions {
   readonly ipc?: NamespaceMode;
   readonly attempt?: number;
   readonly sysctls?: Record<string, string>;
+  /** Whether it can have privileged containers. */
+  readonly privileged?: boolean;
   readonly portMappings?: PodSandboxConfig['portMappings'];
 }
 
@@ -235,6 +237,7 @@ export function pod(root: TempRoot, name: string, options: PodOptions = {}): Pod
     linux: {
       sysctls: options.sysctls ?? {},
       securityContext: {
+        privileged: options.privileged ?? false,
         namespaceOptions: {
           network: options.network ?? NamespaceMode.NODE,
           pid: options.pid ?? NamespaceMode.CONTAINER,
