@@ -1,6 +1,6 @@
 import { SupplementalGroupsPolicy } from '../../cri/gen/api.ts';
 import { invalidArgument } from '../../lib/errors.ts';
-import type { UserRequest } from '../oci/user.ts';
+import { LARGEST_ID, type UserRequest } from '../oci/user.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 
 /** Who the process is to be, as CRI has it. */
@@ -21,13 +21,20 @@ export function userRequestOf({ config, facts }: ContainerMeta): UserRequest {
   };
 }
 
-/** What can be said before there is an image to look a name up in. */
+/** What can be said before there is an image to look a name up in. Throws InvalidArgument. */
 export function checkUser(request: UserRequest): void {
   // CRI: "run_as_group should only be specified when run_as_user or run_as_username is specified".
   if (request.gid !== undefined && request.uid === undefined && request.username === undefined) {
     throw invalidArgument('run_as_group is set, but neither run_as_user nor run_as_username is');
   }
-  for (const id of [request.uid, request.gid, ...(request.supplementalGroups ?? [])]) {
-    if (id !== undefined && (id < 0 || id > 0xffff_fffe)) throw invalidArgument(`${String(id)} is no user or group id`);
+  const names = request.uid === undefined ? (request.username ?? '').split(':') : [];
+  if (names.length > 2 || (names.length === 2 && (request.gid !== undefined || names.includes('')))) {
+    throw invalidArgument(
+      `run_as_username ${JSON.stringify(request.username)}: neither USER nor USER:GROUP without run_as_group`,
+    );
+  }
+  const numbers = names.filter((name) => /^\d+$/.test(name)).map(Number);
+  for (const id of [request.uid, request.gid, ...(request.supplementalGroups ?? []), ...numbers]) {
+    if (id !== undefined && (id < 0 || id > LARGEST_ID)) throw invalidArgument(`${String(id)} is no user or group id`);
   }
 }

@@ -22,6 +22,8 @@ test('who runs', () => {
   assert.deepEqual(ids({ uid: 4711, gid: 12, supplementalGroups: [13, 12] }), [4711, 12, [12, 13]]);
   assert.deepEqual(ids({ username: 'web', gid: 9, imageUser: 'root:root' }), [33, 9, [9, 50, 29]]);
   assert.deepEqual(ids({ uid: 33, groupsPolicy: 'strict', supplementalGroups: [99] }), [33, 34, [34, 99]]);
+  assert.deepEqual(ids({ username: 'web:staff', imageUser: 'root:root' }), [33, 50, [50, 29]]);
+  assert.deepEqual(ids({ username: '4711:audio' }), [4711, 29, [29]]);
   // A name of digits is a name first.
   assert.deepEqual(ids({ imageUser: '1000' }), [7, 8, [8]]);
   // The image's group belongs to the image's user.
@@ -40,5 +42,6 @@ test('what the image does not know is refused by name', () => {
   assert.throws(() => ids({ imageUser: 'web:nogroup' }), /"nogroup": not in the image/);
   assert.throws(() => ids({ gid: 5 }), /needs a user/);
   assert.throws(() => ids({ uid: -1 }), /not in the image|not a user/);
-  assert.throws(() => ids({ uid: 2 ** 32 }), /not a user/);
+  assert.throws(() => ids({ username: 'web:nogroup' }), /"nogroup": not in the image/);
+  assert.throws(() => ids({ uid: 2 ** 31 }), /not a user/);
 });

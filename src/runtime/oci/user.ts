@@ -11,7 +11,7 @@ export interface UserFiles {
 export interface UserRequest {
   /** CRI `run_as_user`. */
   readonly uid?: number;
-  /** CRI `run_as_username`: looked up in the image. Not together with `uid`. */
+  /** CRI `run_as_username`: looked up in the image; `user:group` as the image's own choice can be. Not together with `uid`. */
   readonly username?: string;
   /** CRI `run_as_group`: only together with a user. */
   readonly gid?: number;
@@ -23,7 +23,8 @@ export interface UserRequest {
   readonly imageUser?: string;
 }
 
-const LARGEST_ID = 2 ** 32 - 2;
+/** The kernel has some above, the OCI runtimes refuse them. */
+export const LARGEST_ID = 2 ** 31 - 1;
 const LARGEST_FILE_BYTES = 4 << 20;
 
 export async function readUserFiles(rootfs: string): Promise<UserFiles> {
@@ -40,12 +41,12 @@ export async function readUserFiles(rootfs: string): Promise<UserFiles> {
 export function resolveUser(files: UserFiles, request: UserRequest): ResolvedUser {
   const asked = request.uid !== undefined || (request.username ?? '') !== '';
   if (request.gid !== undefined && !asked) throw invalidArgument('a group to run as needs a user to run as');
-  const [imageUser = '', imageGroup] = (request.imageUser ?? '').split(':', 2);
-  const who = asked ? (request.uid?.toString() ?? request.username ?? '') : imageUser;
+  const text = asked ? (request.uid?.toString() ?? request.username) : request.imageUser;
+  const [who = '', group] = (text ?? '').split(':', 2);
   const users = parsePasswd(files.passwd);
   const groups = parseGroup(files.group);
   const user = findUser(users, who);
-  const gid = request.gid ?? (asked ? undefined : findGroup(groups, imageGroup)) ?? user.gid;
+  const gid = request.gid ?? findGroup(groups, group) ?? user.gid;
   const ofFile =
     request.groupsPolicy === 'strict' || user.name === undefined
       ? []
