@@ -153,6 +153,7 @@ function tracesOf(id: string, bundleDir: string, cgroupPath: string) {
 function simulatedSpecs({ paths }: PartsDeps): Specs {
   return {
     check: () => Promise.resolve([]),
+    checkSandbox: () => undefined,
     limits: () => ({}),
     task: (_op, { meta: { id, facts } }) =>
       Promise.resolve({

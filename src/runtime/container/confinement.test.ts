@@ -1,7 +1,7 @@
 /* eslint-disable @typescript-eslint/no-deprecated -- the older field is read, too */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { LinuxContainerSecurityContext, SecurityProfile_ProfileType } from '../../cri/gen/api.ts';
+import { ContainerConfig, LinuxContainerSecurityContext, SecurityProfile_ProfileType } from '../../cri/gen/api.ts';
 import { appArmorChoiceOf, notGiven, type AppArmorChoice } from './confinement.ts';
 
 type Partial = Parameters<typeof LinuxContainerSecurityContext.fromPartial>[0];
@@ -30,17 +30,19 @@ test('which AppArmor profile is asked for, in both ways to ask', () => {
   }
 });
 
-test('what is not given is said: labels without SELinux, capabilities that the daemon itself has not', () => {
+test('labels are refused, and what is left out is said: new labels of files, capabilities that the daemon itself has not', () => {
   const host = { seLinux: false, boundingCapabilities: ['CAP_CHOWN'] };
-  assert.deepEqual(notGiven(undefined, host), []);
-  const asked = security({
-    selinuxOptions: { user: '', role: '', type: 'spc_t', level: 's0' },
-    capabilities: { addCapabilities: ['SYS_ADMIN', 'CHOWN'] },
-  });
-  const words = notGiven(asked, host);
-  assert.equal(words.length, 2);
-  assert.match(words[0] ?? '', /spc_t/);
-  assert.match(words[1] ?? '', /CAP_SYS_ADMIN/);
-  assert.throws(() => notGiven(asked, { ...host, seLinux: true }), { kind: 'NotImplemented' });
-  assert.deepEqual(notGiven(security({ selinuxOptions: {} }), { ...host, seLinux: true }), [], 'an empty label');
+  const given = (securityContext: Partial, seLinux = false, mounts: object[] = []): string[] =>
+    notGiven(ContainerConfig.fromPartial({ linux: { securityContext }, mounts }), { ...host, seLinux });
+  assert.deepEqual(given({}), []);
+  for (const seLinux of [true, false]) {
+    assert.deepEqual(given({ selinuxOptions: {} }, seLinux), [], 'an empty label');
+    const [kind, message] = seLinux ? ['NotImplemented', /supported yet/] : ['FailedPrecondition', /has no SELinux/];
+    const label = { selinuxOptions: { type: 'spc_t', level: 's0' } };
+    assert.throws(() => given(label, seLinux), { kind, message });
+    const relabelled = given({}, seLinux, [{ containerPath: '/a' }, { containerPath: '/b', selinuxRelabel: true }]);
+    assert.match(relabelled.join(), /^mount \/b: selinux_relabel: [^,]*$/);
+  }
+  const words = given({ capabilities: { addCapabilities: ['SYS_ADMIN', 'CHOWN'] } });
+  assert.match(words.join(), /^CAP_SYS_ADMIN[^,]*$/);
 });

@@ -1,5 +1,10 @@
-import { SecurityProfile_ProfileType, type LinuxContainerSecurityContext } from '../../cri/gen/api.ts';
-import { invalidArgument, notImplemented } from '../../lib/errors.ts';
+import {
+  SecurityProfile_ProfileType,
+  type ContainerConfig,
+  type LinuxContainerSecurityContext,
+  type SELinuxOption,
+} from '../../cri/gen/api.ts';
+import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
 import { decideCapabilities } from '../oci/capabilities.ts';
 import type { HostFacts } from '../oci/container-spec-input.ts';
 
@@ -41,18 +46,30 @@ function named(text: string): AppArmorChoice {
   return { kind: 'named', name };
 }
 
-/**
- * What is asked for and not given, in words. Throws NotImplemented for SELinux labels where SELinux is on; where it is off they mean
- * nothing, to any runtime.
- */
-export function notGiven(security: Security, host: Pick<HostFacts, 'seLinux' | 'boundingCapabilities'>): string[] {
-  const words: string[] = [];
-  const { user = '', role = '', type = '', level = '' } = security?.selinuxOptions ?? {};
+/** Throws NotImplemented for an SELinux label where SELinux is on, FailedPrecondition where it is not. An empty one asks for nothing. */
+export function demandNoLabel(options: SELinuxOption | undefined, { seLinux }: Pick<HostFacts, 'seLinux'>): void {
+  const { user = '', role = '', type = '', level = '' } = options ?? {};
   const label = [user, role, type, level];
-  if (label.some((part) => part !== '')) {
-    if (host.seLinux) throw notImplemented(`SELinux label ${label.join(':')}: SELinux labels are not supported yet`);
-    words.push(`SELinux label ${label.join(':')}: this host has no SELinux`);
-  }
+  if (label.every((part) => part === '')) return;
+  const what = `SELinux label ${label.join(':')}`;
+  if (seLinux) throw notImplemented(`${what}: SELinux labels are not supported yet`);
+  throw failedPrecondition(`${what}: this host has no SELinux`);
+}
+
+/**
+ * What is asked for and not given, in words: capabilities that the daemon itself has not, and new labels for files, which kubelets ask for without
+ * knowing the host. Throws what {@link demandNoLabel} throws.
+ */
+export function notGiven(
+  { linux, mounts }: Pick<ContainerConfig, 'linux' | 'mounts'>,
+  host: Pick<HostFacts, 'seLinux' | 'boundingCapabilities'>,
+): string[] {
+  const security = linux?.securityContext;
+  demandNoLabel(security?.selinuxOptions, host);
+  const why = host.seLinux ? 'SELinux labels are not supported yet' : 'this host has no SELinux';
+  const words = mounts
+    .filter(({ selinuxRelabel }) => selinuxRelabel)
+    .map(({ containerPath }) => `mount ${containerPath}: selinux_relabel: ${why}`);
   const { addCapabilities = [], dropCapabilities = [], addAmbientCapabilities = [] } = security?.capabilities ?? {};
   const { refused } = decideCapabilities(
     {

@@ -5,7 +5,7 @@ import { limitsOf, mergeResources, resourcesInput, shownResources } from './reso
 
 const resources = (partial: Parameters<typeof LinuxContainerResources.fromPartial>[0]): LinuxContainerResources =>
   LinuxContainerResources.fromPartial(partial);
-const host = { cgroupMode: 'v2', swapAccounting: true, hugetlb: true } as const;
+const host = { cgroupMode: 'v2', swapAccounting: true, hugePageSizes: ['2MB'] } as const;
 
 const MADE = resources({
   cpuShares: 512n,
@@ -42,14 +42,21 @@ test('what cannot be updated is refused, and never dropped', () => {
   assert.throws(() => mergeResources(now, resources({ oomScoreAdj: 4n })), { kind: 'NotImplemented' });
   assert.deepEqual(mergeResources(now, resources({ oomScoreAdj: 3n })).oomScoreAdj, 3);
   const pages = mergeResources(now, resources({ hugepageLimits: [{ pageSize: '2MB', limit: 1n }] }));
-  assert.throws(() => limitsOf({ ...host, hugetlb: false }, pages, now), { kind: 'FailedPrecondition' });
+  assert.throws(() => limitsOf({ ...host, hugePageSizes: [] }, pages, now), { kind: 'FailedPrecondition' });
+  const none = (pageSize: string) => ({ hugepageLimits: [{ pageSize, limitBytes: 0 }] });
+  assert.deepEqual(limitsOf(host, none('2MB')), none('2MB'));
+  assert.deepEqual(limitsOf(host, none('3MB')), {});
+  assert.throws(() => limitsOf(host, { hugepageLimits: [{ pageSize: '3MB', limitBytes: 1 }] }), {
+    kind: 'FailedPrecondition',
+    message: /huge pages of 3MB: this host can limit 2MB/,
+  });
   const unified = mergeResources(now, resources({ unified: { 'memory.high': '5' } }));
   assert.throws(() => limitsOf({ ...host, cgroupMode: 'hybrid' }, unified, now), { kind: 'InvalidArgument' });
 });
 
 test('limits of the cgroup: what is said, and what this host can', () => {
   const now = resourcesInput(MADE);
-  assert.deepEqual(limitsOf({ ...host, hugetlb: false }, now, now), {
+  assert.deepEqual(limitsOf({ ...host, hugePageSizes: [] }, now, now), {
     cpuShares: 512,
     cpuQuotaUs: 20_000,
     cpuPeriodUs: 100_000,

@@ -70,20 +70,25 @@ export function mergeResources(now: ResourcesInput, asked: LinuxContainerResourc
 }
 
 /**
- * What of it is a matter of the container's cgroup. Huge pages that did not change are left out: where the host cannot limit them they were
- * left out when the container was made. Throws FailedPrecondition for those that this host cannot limit, InvalidArgument for `unified` without
+ * What of it is a matter of the container's cgroup. Huge pages that did not change are left out, and a limit of nothing for a size that this
+ * host does not have. Throws FailedPrecondition for those that it cannot limit, InvalidArgument for `unified` without
  * cgroup v2.
  */
 export function limitsOf(
-  host: Pick<HostFacts, 'cgroupMode' | 'swapAccounting' | 'hugetlb'>,
+  host: Pick<HostFacts, 'cgroupMode' | 'swapAccounting' | 'hugePageSizes'>,
   wanted: ResourcesInput,
   now: ResourcesInput = {},
 ): Limits {
   const had = new Map((now.hugepageLimits ?? []).map(({ pageSize, limitBytes }) => [pageSize, limitBytes]));
   const hugepages = (wanted.hugepageLimits ?? []).filter(
-    ({ pageSize, limitBytes }) => had.get(pageSize) !== limitBytes && (host.hugetlb || limitBytes !== 0),
+    ({ pageSize, limitBytes }) =>
+      had.get(pageSize) !== limitBytes && (limitBytes !== 0 || host.hugePageSizes.includes(pageSize)),
   );
-  if (hugepages.length > 0 && !host.hugetlb) throw failedPrecondition('this host cannot limit huge pages');
+  const impossible = hugepages.find(({ pageSize }) => !host.hugePageSizes.includes(pageSize));
+  if (impossible !== undefined) {
+    const possible = host.hugePageSizes.length === 0 ? 'none' : host.hugePageSizes.join(', ');
+    throw failedPrecondition(`huge pages of ${impossible.pageSize}: this host can limit ${possible}`);
+  }
   const unified = Object.keys(wanted.unified ?? {}).length === 0 ? undefined : wanted.unified;
   if (unified !== undefined && host.cgroupMode !== 'v2') {
     throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);

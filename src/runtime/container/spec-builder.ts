@@ -1,4 +1,4 @@
-import { NamespaceMode } from '../../cri/gen/api.ts';
+import { NamespaceMode, type PodSandboxConfig } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
 import { failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import type { HostFiles } from '../../linux/host-files.ts';
@@ -22,9 +22,9 @@ import type { SandboxMeta, SandboxRecord } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { applyCdiEdits } from './cdi-edits.ts';
-import { appArmorChoiceOf, notGiven } from './confinement.ts';
+import { appArmorChoiceOf, demandNoLabel, notGiven } from './confinement.ts';
 import { mountSources } from './mount-sources.ts';
-import { limitsOf, resourcesOf } from './resources.ts';
+import { limitsOf, resourcesInput, resourcesOf } from './resources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
 import { specInputOf, type SpecFacts } from './spec-input.ts';
 import type { ContainerUser } from './state.ts';
@@ -82,7 +82,13 @@ export class SpecBuilder {
         targetPidNamespace: '/proc/self/ns/pid',
       }),
     );
-    return notGiven(meta.config.linux?.securityContext, this.#deps.host);
+    this.limits(resourcesInput(meta.config.linux?.resources), {});
+    return notGiven(meta.config, this.#deps.host);
+  }
+
+  /** As {@link check}, of a sandbox's configuration. Throws NotImplemented, FailedPrecondition. */
+  checkSandbox({ linux }: PodSandboxConfig): void {
+    demandNoLabel(linux?.securityContext?.selinuxOptions, this.#deps.host);
   }
 
   /** Resources that a container is to have, as limits of its cgroup. Throws InvalidArgument and FailedPrecondition for what cannot be here. */

@@ -14,7 +14,7 @@ const host: HostFacts = {
   oomScoreAdj: 0,
   mayLowerOomScoreAdj: true,
   swapAccounting: true,
-  hugetlb: true,
+  hugePageSizes: ['2MB'],
   appArmor: true,
   seLinux: false,
   devices: [{ type: 'c', path: '/dev/fuse', major: 10, minor: 229 }],
@@ -156,7 +156,7 @@ test('resources: zero means none', () => {
     limit: 1,
   });
   const hugepageLimits = [{ pageSize: '2MB', limitBytes: 1 }];
-  assert.equal(of({ hugepageLimits }, { hugetlb: false })?.hugepageLimits, undefined);
+  assert.equal(of({ hugepageLimits }, { hugePageSizes: [] })?.hugepageLimits, undefined);
   assert.throws(() => of({ unified: { 'memory.high': '1' } }, { cgroupMode: 'hybrid' }), /needs cgroup v2/);
 });
 

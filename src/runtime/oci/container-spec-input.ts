@@ -19,9 +19,9 @@ export interface HostFacts {
   /** Our own `oom_score_adj`, and whether CAP_SYS_RESOURCE lets us go below it. */
   readonly oomScoreAdj: number;
   readonly mayLowerOomScoreAdj: boolean;
-  /** Whether swap can be limited, and huge pages: the kernel or its command line may leave either out. */
+  /** Whether swap can be limited, and which sizes of huge pages (`2MB`): the kernel or its command line may leave either out. */
   readonly swapAccounting: boolean;
-  readonly hugetlb: boolean;
+  readonly hugePageSizes: readonly string[];
   /** Whether the kernel has it, and it is on. */
   readonly appArmor: boolean;
   readonly seLinux: boolean;

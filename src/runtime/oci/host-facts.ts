@@ -1,6 +1,7 @@
 import { access, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { hugePageSizes } from '../../linux/huge-pages.ts';
 import { capabilitiesOfMask } from './capabilities.ts';
 import type { HostFacts } from './container-spec-input.ts';
 import { hostDevices } from './host-devices.ts';
@@ -18,7 +19,7 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
     oomScoreAdj: Number((await readFile('/proc/self/oom_score_adj', 'utf8')).trim()),
     mayLowerOomScoreAdj: own.includes('CAP_SYS_RESOURCE'),
     swapAccounting: await hasSwapAccounting(cgroups),
-    hugetlb: [...cgroups.v1.flatMap((tree) => tree.controllers), ...unifiedControllers(cgroups)].includes('hugetlb'),
+    hugePageSizes: hasHugetlb(cgroups) ? await hugePageSizes() : [],
     appArmor: (await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => '')).trim() === 'Y',
     seLinux: await exists('/sys/fs/selinux/enforce'),
     devices: await hostDevices(),
@@ -26,8 +27,9 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
 }
 
 /** On a hybrid layout a controller of the v2 tree is out of the OCI runtime's reach. */
-function unifiedControllers(cgroups: CgroupHost): readonly string[] {
-  return cgroups.mode === 'v2' ? (cgroups.unified?.controllers ?? []) : [];
+function hasHugetlb({ mode, v1, unified }: CgroupHost): boolean {
+  const controllers = mode === 'v2' ? (unified?.controllers ?? []) : v1.flatMap((tree) => tree.controllers);
+  return controllers.includes('hugetlb');
 }
 
 async function hasSwapAccounting(cgroups: CgroupHost): Promise<boolean> {

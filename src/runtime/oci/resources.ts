@@ -22,9 +22,9 @@ export function containerResources(
     // Without swap accounting the file is not there, and with -1 or more than the limit nothing would be limited anyway.
     swap: host.swapAccounting && limit !== undefined ? nonZero(input.memorySwapLimitBytes) : undefined,
   });
-  const hugepages = host.hugetlb
-    ? (input.hugepageLimits ?? []).map(({ pageSize, limitBytes }) => ({ pageSize, limit: limitBytes }))
-    : [];
+  const hugepages = (input.hugepageLimits ?? [])
+    .filter(({ pageSize }) => host.hugePageSizes.includes(pageSize))
+    .map(({ pageSize, limitBytes }) => ({ pageSize, limit: limitBytes }));
   const unified = Object.keys(input.unified ?? {}).length > 0 ? input.unified : undefined;
   if (unified !== undefined && host.cgroupMode !== 'v2') {
     throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);

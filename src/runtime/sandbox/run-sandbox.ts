@@ -43,6 +43,7 @@ export async function runPodSandbox(
 ): Promise<RunPodSandboxResponse> {
   if (config === undefined) throw invalidArgument('RunPodSandbox: no configuration');
   checkSandboxConfig(config);
+  rt.specs.checkSandbox(config);
   const id = newSandboxId();
   const facts = planSandbox(id, config, runtimeHandler, {
     ...rt.settings,

@@ -1,4 +1,3 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Clock } from '../../lib/clock.ts';
@@ -7,8 +6,8 @@ import { deepestFirst, readCgroupFile, words } from '../../linux/cgroup-files.ts
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { CgroupOomKills } from '../../linux/cgroup-oom-kills.ts';
 import { CgroupPlaces } from '../../linux/cgroup-places.ts';
+import { hugePageSizes } from '../../linux/huge-pages.ts';
 import type { CgroupDetail } from './cgroup-detail.ts';
-import { pageSizeName } from './cgroup-text.ts';
 import type { CgroupUsage } from './cgroup-usage.ts';
 import { cpuTotalNsV1, usageV1, V1_CPU_FILES, V1_USAGE_FILES } from './cgroup-v1.ts';
 import { cpuTotalNsV2, usageV2, V2_CPU_FILES, V2_USAGE_FILES } from './cgroup-v2.ts';
@@ -79,10 +78,7 @@ export class CgroupReader {
 
   /** Of this host's huge pages, in the words of the kernel's file names. Asked once: they come with the kernel. */
   #pageSizes(): Promise<readonly string[]> {
-    this.#askedPageSizes ??= readdir('/sys/kernel/mm/hugepages').then(
-      (names) => names.flatMap((name) => pageSizeName(name) ?? []),
-      () => [],
-    );
+    this.#askedPageSizes ??= hugePageSizes().catch(() => []);
     return this.#askedPageSizes;
   }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pageSizeName, parseCount, parseFlatKeyed, parseLimit, parsePressure } from './cgroup-text.ts';
+import { parseCount, parseFlatKeyed, parseLimit, parsePressure } from './cgroup-text.ts';
 
 test('numbers, limits and lists of numbers', () => {
   assert.equal(parseCount('18446744073709551615\n'), 18_446_744_073_709_551_615n);
@@ -19,9 +19,4 @@ test('numbers, limits and lists of numbers', () => {
 
 test('a file that tells no pressure', () => {
   for (const text of [undefined, '', 'something else\n']) assert.equal(parsePressure(text), undefined);
-});
-
-test("sizes of huge pages in the kernel's words", () => {
-  const folders = ['hugepages-64kB', 'hugepages-2048kB', 'hugepages-1048576kB', 'hugepages-x', 'other'];
-  assert.deepEqual(folders.map(pageSizeName), ['64KB', '2MB', '1GB', undefined, undefined]);
 });

@@ -48,11 +48,3 @@ function pressureLine(text: string | undefined, word: string): PressureLine | un
     totalUs: parseCount(values.get('total')) ?? 0n,
   };
 }
-
-/** The kernel's name for a size of huge pages in cgroup files (`2MB`), by that of its folder (`hugepages-2048kB`). */
-export function pageSizeName(folder: string): string | undefined {
-  const kib = Number(/^hugepages-(\d+)kB$/.exec(folder)?.[1]);
-  if (!Number.isFinite(kib)) return undefined;
-  if (kib >= 1 << 20) return `${String(kib >> 20)}GB`;
-  return kib >= 1 << 10 ? `${String(kib >> 10)}MB` : `${String(kib)}KB`;
-}

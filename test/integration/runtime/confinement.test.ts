@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { SecurityProfile_ProfileType } from '../../../src/cri/gen/api.ts';
+import { PodSandboxConfig, SecurityProfile_ProfileType } from '../../../src/cri/gen/api.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
 
@@ -29,13 +29,19 @@ test('confinement that cannot be given is refused or said, never left out in sil
 
   const securityContext = { selinuxOptions: { user: '', role: '', type: 'spc_t', level: 's0' } };
   const labelled = container('labelled', ['true'], { linux: { securityContext } });
-  const created = f.createContainer(sandboxId, config, labelled);
-  if (hasSeLinux) await assert.rejects(created, (error) => isKind(error, 'NotImplemented'));
-  else {
-    await created;
-    const { entries } = await f.runtime.inspector.explain(op, { subject: { podName: 'confined' } });
-    const notes = entries.filter(({ what }) => what === 'container.not-given');
-    assert.match(notes.map(({ message }) => message).join('\n'), /spc_t/);
-  }
+  const unlabelled = (error: unknown): boolean =>
+    isKind(error, hasSeLinux ? 'NotImplemented' : 'FailedPrecondition') && /spc_t/.test(String(error));
+  await assert.rejects(f.createContainer(sandboxId, config, labelled), unlabelled);
+  const labelledPod = pod(f.root, 'labelled');
+  await assert.rejects(
+    f.runSandbox({ ...labelledPod, linux: PodSandboxConfig.fromPartial({ linux: { securityContext } }).linux }),
+    unlabelled,
+  );
+
+  const mounts = [{ hostPath: f.root.dir, containerPath: '/m', selinuxRelabel: true }];
+  await f.createContainer(sandboxId, config, container('relabelled', ['true'], { mounts }));
+  const { entries } = await f.runtime.inspector.explain(op, { subject: { podName: 'confined' } });
+  const notes = entries.filter(({ what }) => what === 'container.not-given');
+  assert.match(notes.map(({ message }) => message).join('\n'), /selinux_relabel/);
   await f.endPod(sandboxId);
 });
