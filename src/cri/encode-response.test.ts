@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import {
   Container,
+  ContainerState,
   ContainerStatusResponse,
   Image,
   ImageServiceService,
@@ -50,7 +51,7 @@ describe('a response of which parts are kept', () => {
   }
 
   test('another object with the same id has bytes of its own', () => {
-    for (const state of [0, 1, 2]) {
+    for (const state of [ContainerState.CONTAINER_CREATED, ContainerState.CONTAINER_RUNNING]) {
       const containers = [Container.fromPartial({ id: 'a', state })];
       const bytes = encodeResponse(listContainers, { containers });
       assert.equal(listContainers.responseDeserialize(bytes).containers[0]?.state, state);
