@@ -10,11 +10,12 @@ export interface FakeSyscalls {
   readonly syscalls: Syscalls;
 }
 
-const SYNCHRONOUS_FDS = new Set<keyof Syscalls>(['openat2', 'openTreeSync', 'fsopen']);
+const SYNCHRONOUS_FDS = new Set<keyof Syscalls>(['openat2', 'openTreeSync', 'fsopen', 'fsmountSync']);
 const ASYNCHRONOUS_FDS = new Set<keyof Syscalls>(['openTree', 'fsmount']);
 const SYNCHRONOUS = new Set<keyof Syscalls>([
   ...['close', 'mkdirat', 'mknodat', 'linkat', 'symlinkat', 'unlinkat', 'renameat2', 'fchownat', 'fchmodat'],
   ...['fchmod', 'utimensat', 'lsetxattr', 'fsetxattr', 'lgetxattr', 'lremovexattr', 'syncfs', 'mountSetattrSync'],
+  ...['moveMountSync', 'fsconfigSync'],
 ] as (keyof Syscalls)[]);
 
 /** Records each call in order. What is not given in `answers` succeeds: descriptors count up from 100. */

@@ -26,13 +26,17 @@ export interface MountSyscalls {
   mountSetattrSync(fd: number, attributes: MountAttributes): void;
   /** Attaches a detached mount. */
   moveMount(fd: number, target: string): Promise<void>;
+  moveMountSync(fd: number, target: string): void;
   /** Quick. A context to configure a new file system in. */
   fsopen(type: string): number;
   fsconfigString(fd: number, key: string, value: string): Promise<void>;
   fsconfigFlag(fd: number, key: string): Promise<void>;
   fsconfigCreate(fd: number): Promise<void>;
+  /** One of the three above, synchronously. A setting without a value is a flag. */
+  fsconfigSync(fd: number, what: { readonly key: string; readonly value?: string } | 'create'): void;
   /** A detached mount of the created file system. */
   fsmount(fd: number, attributes: number): Promise<number>;
+  fsmountSync(fd: number): number;
   /** Quick. What the kernel has written to the context: lines such as `e overlay: …`. */
   fsMessages(fd: number): string[];
 }
@@ -109,6 +113,12 @@ export function realMountSyscalls(): MountSyscalls {
       );
       check(answer, `attach mount on ${target}`);
     },
+    moveMountSync(fd, target) {
+      quick(
+        libc.moveMount(SYS.move_mount, fd, '', AT_FDCWD, cPath(target), MOVE_MOUNT_F_EMPTY_PATH),
+        `attach mount on ${target}`,
+      );
+    },
     fsopen(type) {
       return quick(libc.fsopen(SYS.fsopen, type, FSOPEN_CLOEXEC), `fsopen ${type}`);
     },
@@ -122,8 +132,20 @@ export function realMountSyscalls(): MountSyscalls {
     async fsconfigCreate(fd) {
       check(await callAsync(libc.fsconfig, SYS.fsconfig, fd, FSCONFIG_CMD_CREATE, null, null, 0), 'fsconfig create');
     },
+    fsconfigSync(fd, what) {
+      if (what === 'create') {
+        quick(libc.fsconfig(SYS.fsconfig, fd, FSCONFIG_CMD_CREATE, null, null, 0), 'fsconfig create');
+        return;
+      }
+      const { key, value } = what;
+      const [command, text] = value === undefined ? [FSCONFIG_SET_FLAG, null] : [FSCONFIG_SET_STRING, cPath(value)];
+      quick(libc.fsconfig(SYS.fsconfig, fd, command, key, text, 0), `fsconfig ${key}`);
+    },
     async fsmount(fd, attributes) {
       return check(await callAsync(libc.fsmount, SYS.fsmount, fd, FSMOUNT_CLOEXEC, attributes), 'fsmount');
+    },
+    fsmountSync(fd) {
+      return quick(libc.fsmount(SYS.fsmount, fd, FSMOUNT_CLOEXEC, 0), 'fsmount');
     },
     fsMessages(fd) {
       const lines: string[] = [];

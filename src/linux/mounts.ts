@@ -4,13 +4,15 @@ import { errnoOf, isKind } from '../lib/errors.ts';
 import { waitingFor } from '../lib/waits.ts';
 import { HangSafe } from './hang-safe.ts';
 import { MOUNT_ATTR, UMOUNT } from './kernel-constants.ts';
+import { MappedOverlays } from './mapped-overlay.ts';
 import { mountFlags, propagationFlags, type MountFlag, type Propagation } from './mount-flags.ts';
 import { isBelow, mountsOn, readMountinfo, type MountInfo } from './mountinfo.ts';
-import { canMountByLayer, mountOverlay, type OverlayRequest } from './overlay-mount.ts';
+import { canMountByLayer, mountOverlay } from './overlay-mount.ts';
+import type { OverlayRequest } from './overlay-settings.ts';
 import { realSyscalls, type Syscalls } from './syscalls.ts';
 
 export type { MountFlag, Propagation } from './mount-flags.ts';
-export type { OverlayRequest } from './overlay-mount.ts';
+export type { OverlayRequest } from './overlay-settings.ts';
 
 export interface MountRequest {
   readonly source: string;
@@ -36,6 +38,7 @@ export interface MountsDeps {
   readonly clock: Clock;
   readonly syscalls?: Syscalls;
   readonly hangSafe?: Pick<HangSafe, 'umount2' | 'mountFrom'>;
+  readonly mapped?: Pick<MappedOverlays, 'make'>;
   /** Forces one way of mounting overlays; by default the kernel is asked. */
   readonly overlayByLayer?: boolean;
 }
@@ -55,12 +58,20 @@ const MORE_THAN_ANYONE_STACKS = 100;
 export class Mounts {
   readonly #syscalls: Syscalls;
   readonly #hangSafe: Pick<HangSafe, 'umount2' | 'mountFrom'>;
+  readonly #mapped: Pick<MappedOverlays, 'make'>;
   #byLayer: Promise<boolean> | undefined;
 
-  constructor({ clock, syscalls = realSyscalls(), hangSafe = new HangSafe({ clock }), overlayByLayer }: MountsDeps) {
+  constructor({
+    clock,
+    syscalls = realSyscalls(),
+    hangSafe = new HangSafe({ clock }),
+    mapped = new MappedOverlays({ clock }),
+    overlayByLayer,
+  }: MountsDeps) {
     if (overlayByLayer !== undefined) this.#byLayer = Promise.resolve(overlayByLayer);
     this.#syscalls = syscalls;
     this.#hangSafe = hangSafe;
+    this.#mapped = mapped;
   }
 
   /** For local file systems. Throws by errno: NotFound when source or target is missing, NotFound (ENODEV) for an unknown type. */
@@ -72,7 +83,8 @@ export class Mounts {
   /** Works with any number of layers that the kernel itself can stack (500). */
   async overlay(op: Op, request: OverlayRequest): Promise<void> {
     this.#byLayer ??= canMountByLayer(this.#syscalls);
-    await mountOverlay(op, { syscalls: this.#syscalls, hangSafe: this.#hangSafe }, await this.#byLayer, request);
+    const deps = { syscalls: this.#syscalls, hangSafe: this.#hangSafe, mapped: this.#mapped };
+    await mountOverlay(op, deps, await this.#byLayer, request);
   }
 
   /** A bind mount that appears with all its attributes at once: there is no moment at which a read-only one is writable. */

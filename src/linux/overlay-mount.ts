@@ -1,28 +1,16 @@
 import { mkdtemp, rmdir, symlink, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Op } from '../lib/abort.ts';
-import { errnoOf, failedPrecondition, GantryError, invalidArgument, messageOf } from '../lib/errors.ts';
+import { failedPrecondition, invalidArgument } from '../lib/errors.ts';
 import type { HangSafe } from './hang-safe.ts';
-import { errnoError } from './errno.ts';
-import { IdMappedLayers } from './id-mapped-layers.ts';
+import type { MappedOverlays } from './mapped-overlay.ts';
+import { escapeBackslash, overlayError, overlaySettings, type OverlayRequest } from './overlay-settings.ts';
 import type { Syscalls } from './syscalls.ts';
-
-export interface OverlayRequest {
-  /** The top one first, as the kernel's `lowerdir` reads. At least one; absolute paths. */
-  readonly lowerDirs: readonly string[];
-  /** Both or neither: without them the mount is read-only. */
-  readonly upperDir?: string;
-  readonly workDir?: string;
-  readonly target: string;
-  /** A file of the user namespace whose ids the lower directories' files are to have; needs {@link canMountByLayer}. */
-  readonly userNamespace?: string;
-  /** overlay's own options: `volatile`, `index=off`, `metacopy=off` … */
-  readonly options?: readonly string[];
-}
 
 interface Deps {
   readonly syscalls: Syscalls;
   readonly hangSafe: Pick<HangSafe, 'mountFrom'>;
+  readonly mapped: Pick<MappedOverlays, 'make'>;
 }
 
 /** mount(2) copies one page of options and cuts off the rest without a word. */
@@ -35,7 +23,7 @@ export async function mountOverlay(op: Op, deps: Deps, byLayer: boolean, request
   if ((request.upperDir === undefined) !== (request.workDir === undefined)) {
     throw invalidArgument('an overlay has both an upper and a work directory, or neither');
   }
-  if (request.userNamespace !== undefined) await mountMapped(deps.syscalls, byLayer, request, request.userNamespace);
+  if (request.userNamespace !== undefined) await mountMapped(op, deps, byLayer, request, request.userNamespace);
   else if (byLayer) await mountByLayer(deps.syscalls, request);
   else await mountByOptions(op, deps, request);
 }
@@ -66,14 +54,20 @@ export async function canMountByLayer(syscalls: Syscalls): Promise<boolean> {
 }
 
 async function mountMapped(
-  syscalls: Syscalls,
+  op: Op,
+  { syscalls, mapped }: Deps,
   byLayer: boolean,
-  request: OverlayRequest,
+  { target, ...request }: OverlayRequest,
   userNamespace: string,
 ): Promise<void> {
   if (!byLayer) throw failedPrecondition('this kernel takes no layers that are mapped to a user namespace');
-  await using layers = new IdMappedLayers(syscalls);
-  await mountByLayer(syscalls, { ...request, lowerDirs: await layers.of(request.lowerDirs, userNamespace) });
+  const mount = await mapped.make(op, { ...request, userNamespace });
+  try {
+    op.signal.throwIfAborted();
+    await syscalls.moveMount(mount, target);
+  } finally {
+    syscalls.close(mount);
+  }
 }
 
 async function mountByLayer(syscalls: Syscalls, request: OverlayRequest): Promise<void> {
@@ -92,37 +86,19 @@ async function mountByLayer(syscalls: Syscalls, request: OverlayRequest): Promis
 }
 
 async function configure(syscalls: Syscalls, context: number, request: OverlayRequest): Promise<void> {
-  let doing = '';
+  let layer: string | undefined;
   try {
-    for (const lower of request.lowerDirs) {
-      doing = `: layer ${lower}`;
-      await syscalls.fsconfigString(context, 'lowerdir+', lower);
+    for (const setting of overlaySettings(request)) {
+      layer = setting.layer;
+      const { key, value } = setting;
+      if (value === undefined) await syscalls.fsconfigFlag(context, key);
+      else await syscalls.fsconfigString(context, key, value);
     }
-    doing = '';
-    if (request.upperDir !== undefined && request.workDir !== undefined) {
-      await syscalls.fsconfigString(context, 'upperdir', escapeBackslash(request.upperDir));
-      await syscalls.fsconfigString(context, 'workdir', escapeBackslash(request.workDir));
-    }
-    for (const option of request.options ?? []) {
-      const [key = '', ...value] = option.split('=');
-      if (value.length === 0) await syscalls.fsconfigFlag(context, key);
-      else await syscalls.fsconfigString(context, key, value.join('='));
-    }
+    layer = undefined;
     await syscalls.fsconfigCreate(context);
   } catch (error) {
-    throw overlayError(error, request, syscalls.fsMessages(context), doing);
+    throw overlayError(error, request, syscalls.fsMessages(context), layer);
   }
-}
-
-/** The kernel's own words say which layer or option it was; the errno alone does not. */
-function overlayError(error: unknown, request: OverlayRequest, said: readonly string[], doing = ''): GantryError {
-  const words = said.map((line) => line.replace(/^[ewi] /, '')).join('; ');
-  const what = `mount overlay of ${String(request.lowerDirs.length)} layers on ${request.target}${doing}`;
-  const suffix = words === '' ? '' : `: ${words}`;
-  const errno = errnoOf(error);
-  if (errno === undefined) return new GantryError('Unknown', `${what}: ${messageOf(error)}${suffix}`, { cause: error });
-  const plain = errnoError(errno, what);
-  return new GantryError(plain.kind, `${plain.message}${suffix}`, { cause: error, details: plain.details });
 }
 
 async function mountByOptions(op: Op, { syscalls, hangSafe }: Deps, request: OverlayRequest): Promise<void> {
@@ -173,10 +149,6 @@ function optionString(request: OverlayRequest, lowerNames: readonly string[]): s
     parts.push(`upperdir=${escapeOption(request.upperDir)}`, `workdir=${escapeOption(request.workDir)}`);
   }
   return [...parts, ...(request.options ?? [])].join(',');
-}
-
-function escapeBackslash(path: string): string {
-  return path.replaceAll('\\', '\\\\');
 }
 
 function escapeOption(path: string): string {

@@ -5,7 +5,7 @@ import { failedPrecondition } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
-import { canIdMapLayers } from '../linux/id-mapped-layers.ts';
+import { canIdMapLayers } from '../linux/mapped-overlay.ts';
 import { bootId } from '../linux/procfs.ts';
 import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';

@@ -47,7 +47,7 @@ export const LEFT_OUT: readonly LeftOut[] = [
     specs: 6,
     names: /^Security Context UserNamespaces /,
     when: 'the OCI runtime lacks it',
-    why: 'runc has them from 1.2 on',
+    why: 'runc has them from 1.2, crun from 1.9 on',
   },
   {
     subject: 'image by digest',

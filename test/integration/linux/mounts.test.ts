@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { kindOf } from '../../../src/lib/errors.ts';
 import { HangSafe } from '../../../src/linux/hang-safe.ts';
+import { canIdMapLayers } from '../../../src/linux/mapped-overlay.ts';
 import { holdersOf } from '../../../src/linux/mount-holders.ts';
 import { Mounts } from '../../../src/linux/mounts.ts';
 import { realSyscalls } from '../../../src/linux/syscalls.ts';
+import { UserNamespaceHolder } from '../../../src/linux/user-namespace.ts';
 import { needsRoot, op, Scratch } from './scratch.ts';
 
 test('tmpfs: mounted, busy, detached, not mounted', needsRoot, async () => {
@@ -80,6 +82,39 @@ for (const overlayByLayer of [undefined, false]) {
     },
   );
 }
+
+test('overlay with the owners that a user namespace has; nothing but the overlay is left', needsRoot, async (t) => {
+  using scratch = new Scratch();
+  const [folder, other] = [scratch.dir('folder'), scratch.dir('other')];
+  if (!(await canIdMapLayers(op, systemClock, { folder, other }))) {
+    t.skip('this kernel maps no layers');
+    return;
+  }
+  assert.deepEqual(scratch.mounts(), []);
+  writeFileSync(`${folder}/who`, 'top');
+  const range = [{ containerId: 0, hostId: 200_000, length: 65_536 }];
+  await using holder = await UserNamespaceHolder.make(op, systemClock, { uids: range, gids: range }, []);
+  const request = {
+    lowerDirs: [folder, other],
+    target: scratch.dir('merged'),
+    userNamespace: `/proc/${String(holder.pid)}/ns/user`,
+  };
+  const mounts = new Mounts({ clock: systemClock });
+  await mounts.overlay(op, { ...request, upperDir: scratch.dir('upper'), workDir: scratch.dir('work') });
+  assert.deepEqual(
+    scratch.mounts().map(({ mountPoint }) => mountPoint),
+    [request.target],
+  );
+  assert.deepEqual([statSync(`${request.target}/who`).uid, statSync(`${folder}/who`).uid], [200_000, 0]);
+  assert.equal(await mounts.unmount(op, request.target), 'unmounted');
+  await mounts.overlay(op, request);
+  assert.equal(await mounts.unmount(op, request.target), 'unmounted');
+
+  const missing = { ...request, lowerDirs: [folder, scratch.join('missing')] };
+  await assert.rejects(mounts.overlay(op, missing), { kind: 'NotFound' });
+  await assert.rejects(mounts.overlay(op, { ...request, options: ['no-such-option'] }), /2 layers.*no-such-option/);
+  assert.deepEqual(scratch.mounts(), []);
+});
 
 test('a dead share: stat hangs in the helper only, detaching works', needsRoot, async (t) => {
   using scratch = new Scratch();
