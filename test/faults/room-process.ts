@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { execFile } from '../../src/linux/exec.ts';
+import { isBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
 import { op } from '../integration/runtime/runtime-fixture.ts';
 import { FaultRoom } from './fault-room.ts';
 import type { FaultLife } from './lives.ts';
@@ -20,12 +21,22 @@ for await (const line of createInterface({ input: process.stdin })) {
  * forwarding is as it is on the host.
  */
 async function furnishNamespaces(): Promise<void> {
-  const kept = await mkdtemp(join(tmpdir(), 'gantry-cgroup-'));
-  await must('mount', '--rbind', '/sys/fs/cgroup', kept);
+  const mounts = (await readMountinfo()).map(({ mountPoint }) => mountPoint);
+  const kept = new Map<string, string>();
+  // AppArmor's profiles are loaded through the second.
+  for (const path of ['/sys/fs/cgroup', '/sys/kernel/security'].filter((each) =>
+    mounts.some((at) => at === each || isBelow(at, each)),
+  )) {
+    const place = await mkdtemp(join(tmpdir(), 'gantry-sys-'));
+    await must('mount', '--rbind', path, place);
+    kept.set(path, place);
+  }
   await must('mount', '-t', 'sysfs', 'sysfs', '/sys');
-  await must('mount', '--rbind', kept, '/sys/fs/cgroup');
-  await must('umount', '--lazy', kept);
-  await rmdir(kept);
+  for (const [path, place] of kept) {
+    await must('mount', '--rbind', place, path);
+    await must('umount', '--lazy', place);
+    await rmdir(place);
+  }
   await must('ip', 'link', 'set', 'lo', 'up');
   await writeFile('/proc/sys/net/ipv4/ip_forward', '0');
 }
