@@ -52,7 +52,7 @@ async function world(t: TestContext): Promise<World> {
       logRoot: join(directory, 'logs'),
       nodeName: 'node-1',
       agentId: 'test',
-      cgroupParent: '/gantry-test',
+      podCgroup: (podUid) => `/gantry-test/pod${podUid}`,
       version: '0',
       hadPod: () => Promise.resolve(false),
       host: { remover, bootId: 'boot-1', memoryBytes: 1 << 30, cpus: 2 },

@@ -50,8 +50,8 @@ export interface AgentConfig {
   readonly nodeName: string;
   /** Marks the sandboxes of this agent in a runtime that others may use too. */
   readonly agentId: string;
-  /** `/gantry`: a pod's cgroup is `pod<uid>` below it. */
-  readonly cgroupParent: string;
+  /** A pod's own: `/gantry/pod<uid>`, or with the systemd driver a slice's. */
+  readonly podCgroup: (podUid: string) => string;
   readonly version: string;
   /** Whether there ever was such a pod here: whose logs may be removed by the doctor. */
   hadPod(podUid: string): Promise<boolean>;
@@ -165,7 +165,7 @@ async function lookAtMachine({ podsDir, logRoot, host }: AgentConfig): Promise<M
 }
 
 function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
-  const { clock, kube, nodeName, cri, agentId, cgroupParent, host } = config;
+  const { clock, kube, nodeName, cri, agentId, podCgroup, host } = config;
   const { log } = op;
   const { paths, bootId, memoryBytes, diskBytes, cpus } = machine;
   const safeRemove = new SafeRemove({ clock });
@@ -203,7 +203,7 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
   });
   const workers: Workers = new Workers({
     ...{ runtime: cri.runtime, images, kube, volumes, userNamespaces, story, clock, op, paths, remover },
-    ...{ bootId, agentId, cgroupParent },
+    ...{ bootId, agentId, podCgroup },
     status: new StatusWriter(kube, clock, op),
     node: {
       ...{ nodeName, memoryBytes, diskBytes, cpuMilli: cpus * 1000 },

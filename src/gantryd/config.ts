@@ -5,6 +5,13 @@ import { isAbsolute, join } from 'node:path';
 import { parse } from 'yaml';
 import { dnsSubdomain } from '../kube/validate/names.ts';
 import { errnoOf, invalidArgument, messageOf } from '../lib/errors.ts';
+import {
+  checkCgroupParent,
+  DRIVER_CHOICES,
+  isDriverChoice,
+  isSliceName,
+  type CgroupDriverChoice,
+} from './cgroup-choice.ts';
 import { parseHandlers } from '../runtime/oci/handler-settings.ts';
 import { LOG_LEVELS, type LogLevel } from '../lib/log.ts';
 import { parseReference } from '../runtime/image/reference.ts';
@@ -26,6 +33,7 @@ export interface GantryConfig {
   readonly ociRuntime: string;
   readonly runtimes: readonly string[];
   readonly cgroupParent: string;
+  readonly cgroupDriver: CgroupDriverChoice;
   readonly instance: string;
   readonly nodeName: string;
   readonly streamingAddress: string;
@@ -89,7 +97,12 @@ export const SETTINGS: readonly Setting[] = [
   {
     key: 'cgroupParent',
     placeholder: 'PATH',
-    help: 'parent of all cgroups of this Gantry (default /gantry; /gantry-INSTANCE with a --root of your own)',
+    help: 'parent of all cgroups of this Gantry (default /gantry; /gantry-INSTANCE with a --root of your own); with the systemd driver a slice: NAME.slice, or what the path becomes',
+  },
+  {
+    key: 'cgroupDriver',
+    placeholder: 'auto|cgroupfs|systemd',
+    help: 'who makes the cgroups; auto stays with what this root folder has had, else is cgroupfs (default auto)',
   },
   {
     key: 'instance',
@@ -200,10 +213,14 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
   if (!(LOG_LEVELS as readonly string[]).includes(logLevel)) {
     throw invalidArgument(`--log-level: ${logLevel} is none of ${LOG_LEVELS.join(', ')}`);
   }
-  const cgroupParent = path('cgroupParent', root === DEFAULT_ROOT ? '/gantry' : `/gantry-${instance}`);
-  if (cgroupParent === '/' || cgroupParent.split('/').includes('..')) {
-    throw invalidArgument(`--cgroup-parent: ${cgroupParent} cannot be a parent of our own`);
+  const cgroupDriver = text('cgroupDriver', 'auto');
+  if (!isDriverChoice(cgroupDriver)) {
+    throw invalidArgument(`--cgroup-driver: ${cgroupDriver} is none of ${DRIVER_CHOICES.join(', ')}`);
   }
+  const cgroupParent = isSliceName(given.cgroupParent)
+    ? given.cgroupParent
+    : path('cgroupParent', root === DEFAULT_ROOT ? '/gantry' : `/gantry-${instance}`);
+  checkCgroupParent(cgroupParent, cgroupDriver);
   const folders = (key: ConfigKey, fallback: string): string[] => {
     const directories = text(key, fallback).split(',');
     for (const directory of directories) {
@@ -244,6 +261,7 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     ociRuntime: text('ociRuntime', 'auto'),
     runtimes,
     cgroupParent,
+    cgroupDriver,
     instance,
     nodeName,
     streamingAddress,

@@ -14,8 +14,10 @@ import { DiskRoom } from '../lib/store/disk-room.ts';
 import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { removeTemporariesOf, writeFileAtomic } from '../lib/atomic-file.ts';
+import { podCgroup } from '../runtime/cgroup-layout.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
 import { createRuntime, type Runtime } from '../runtime/main.ts';
+import { settleDriver, type SettledConfig } from './settle-driver.ts';
 import { Closers } from './closers.ts';
 import type { GantryConfig } from './config.ts';
 import { gantryExtensions } from './extensions.ts';
@@ -29,7 +31,7 @@ export interface Daemon {
 
 /** What every step of the start is given. */
 interface Start {
-  readonly config: GantryConfig;
+  readonly config: SettledConfig;
   readonly clock: Clock;
   readonly log: Log;
   readonly version: string;
@@ -48,7 +50,8 @@ interface Stores {
  * Throws FailedPrecondition, in one line, when the host lacks something or another Gantry has what this one is to have for
  * itself: root folder, state, instance …
  */
-export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
+export async function startDaemon(asked: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
+  const config = await settleDriver({ signal: new AbortController().signal, log }, asked);
   const closers = new Closers(log);
   const start: Start = { config, clock, log, version, closers, takeOver: new TakeOver(log) };
   try {
@@ -73,6 +76,7 @@ export async function startDaemon(config: GantryConfig, clock: Clock, log: Log, 
         cri: config.criListen,
         api: config.runtimeOnly ? undefined : config.apiListen,
         ociRuntime: runtime.ociRuntime,
+        cgroupDriver: config.cgroupDriver,
       },
       'gantryd is serving',
     );
@@ -105,6 +109,7 @@ async function openRuntime(
     netnsDir: config.netnsDir,
     instance: config.instance,
     cgroupParent: config.cgroupParent,
+    cgroupDriver: config.cgroupDriver,
     ociRuntime: config.ociRuntime,
     runtimes: config.runtimes,
     cniConfDir: config.cniConfDir,
@@ -153,7 +158,7 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
     logRoot: config.logRoot,
     nodeName,
     agentId: config.instance,
-    cgroupParent: config.cgroupParent,
+    podCgroup: (podUid) => podCgroup(config, podUid),
     version,
     hadPod: async (podUid) => (await journal.query({ podUid }, 1)).length > 0,
   });

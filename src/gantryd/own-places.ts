@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition } from '../lib/errors.ts';
@@ -6,24 +6,24 @@ import type { Log } from '../lib/log.ts';
 import { namesIn } from '../lib/may-be-gone.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { bootId } from '../linux/procfs.ts';
-import { MONITOR_CGROUP } from '../runtime/host.ts';
+import { SystemdUnits } from '../linux/systemd-units.ts';
+import { isOwnCgroup, ownCgroups, type CgroupSettings } from '../runtime/cgroup-layout.ts';
 import { isOurNetns } from '../runtime/sandbox/plan-sandbox.ts';
 import { RuntimePaths } from '../runtime/store/paths.ts';
 import { Claims } from './claims.ts';
 import type { Closers } from './closers.ts';
-import type { GantryConfig } from './config.ts';
 import { endStrays } from './end-strays.ts';
 import { makeOwnFolders } from './own-folders.ts';
+import { joinOwnScope } from './own-scope.ts';
+import { noteDriver, type SettledConfig } from './settle-driver.ts';
 
 export interface OwnPlacesDeps {
-  readonly config: GantryConfig;
+  readonly config: SettledConfig;
   readonly clock: Clock;
   readonly log: Log;
   readonly closers: Closers;
 }
 
-const DAEMON_CGROUP = 'daemon';
-const OWN_CGROUPS = [DAEMON_CGROUP, MONITOR_CGROUP];
 const LAST_STEP_MS = 5_000;
 
 /**
@@ -35,39 +35,49 @@ export async function takeOwnPlaces({ config, clock, log, closers }: OwnPlacesDe
   closers.add('claims', await Claims.take(config, await bootId()), async (claims) => {
     await claims.release(await isNothingLeft(config, clock).catch(() => false));
   });
+  await noteDriver(config);
   closers.add('cgroups', await joinOwnCgroup(config, clock, log), (cgroups) =>
     leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, cgroups),
   );
 }
 
 /** Out of the cgroup of whoever started us: the end of a login session must not be ours, nor its limits. */
-async function joinOwnCgroup(config: GantryConfig, clock: Clock, log: Log): Promise<Cgroups> {
+export async function joinOwnCgroup(config: CgroupSettings, clock: Clock, log: Log): Promise<Cgroups> {
   const host = await detectCgroups();
   if (host.unusable !== undefined) throw failedPrecondition(host.unusable);
   const cgroups = new Cgroups({ clock, host });
-  await cgroups.ensureParent(config.cgroupParent);
-  const leaf = join(config.cgroupParent, DAEMON_CGROUP);
-  await cgroups.create(leaf);
-  const strays = await endStrays({ signal: new AbortController().signal, log }, { clock, cgroups }, leaf);
+  const op = { signal: new AbortController().signal, log };
+  const { scope, daemon } = ownCgroups(config);
+  if (scope === undefined) {
+    await cgroups.ensureParent(config.cgroupParent);
+    await cgroups.create(daemon);
+  }
+  const strays = await endStrays(op, { clock, cgroups }, daemon);
   if (strays > 0) log.info({ strays }, 'waited for what an earlier gantryd had at work when it was killed');
-  await cgroups.joinSelf(leaf);
+  if (scope === undefined) await cgroups.joinSelf(daemon);
+  else await joinOwnScope(op, { clock, cgroups, units: new SystemdUnits() }, { scope, daemon });
   return cgroups;
 }
 
 /** With no pod left there is nothing to keep: the last daemon takes its own cgroups away, so that `npm stop` leaves none. */
-async function leaveNoCgroup(op: Op, config: GantryConfig, cgroups: Cgroups): Promise<void> {
+async function leaveNoCgroup(op: Op, config: SettledConfig, cgroups: Cgroups): Promise<void> {
   if (await hasPodCgroups(config, cgroups)) return;
-  await cgroups.leave(join(config.cgroupParent, DAEMON_CGROUP));
+  const { daemon } = ownCgroups(config);
+  await cgroups.leave(daemon);
+  // Its scope has ended with that.
+  if (config.cgroupDriver === 'systemd') await new SystemdUnits().stop(op, basename(config.cgroupParent));
   await cgroups.remove(op, config.cgroupParent);
 }
 
 /** Every pod has a cgroup here, whether a process of it runs or not. */
-async function hasPodCgroups({ cgroupParent }: GantryConfig, cgroups: Pick<Cgroups, 'children'>): Promise<boolean> {
-  return (await cgroups.children(cgroupParent)).some((name) => !OWN_CGROUPS.includes(name));
+async function hasPodCgroups(config: SettledConfig, cgroups: Pick<Cgroups, 'children'>): Promise<boolean> {
+  return (await cgroups.children(config.cgroupParent)).some(
+    (name) => !isOwnCgroup(config, join(config.cgroupParent, name)),
+  );
 }
 
 /** Nothing on this machine that a daemon of another root could take for its own leftovers. Asked once we let go of everything. */
-async function isNothingLeft(config: GantryConfig, clock: Clock): Promise<boolean> {
+async function isNothingLeft(config: SettledConfig, clock: Clock): Promise<boolean> {
   if (await hasPodCgroups(config, new Cgroups({ clock, host: await detectCgroups() }))) return false;
   const { sandboxes, containers, exits } = new RuntimePaths(config.root, config.state);
   for (const folder of [sandboxes, containers, exits.written]) if ((await namesIn(folder)).length > 0) return false;

@@ -1,12 +1,14 @@
-import { join } from 'node:path';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
-import { failedPrecondition } from '../lib/errors.ts';
+import { failedPrecondition, unavailable } from '../lib/errors.ts';
 import { findProgram } from '../lib/find-program.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 import { Cgroups, detectCgroups } from '../linux/cgroups.ts';
 import { canIdMapLayers } from '../linux/mapped-overlay.ts';
 import { bootId } from '../linux/procfs.ts';
+import { SystemdUnits } from '../linux/systemd-units.ts';
+import { UnitCgroups, type UnitCgroupsDeps } from '../linux/unit-cgroups.ts';
+import { ownCgroups, probeCgroup } from './cgroup-layout.ts';
 import { AppArmor } from './oci/apparmor.ts';
 import type { HostFacts } from './oci/container-spec-input.ts';
 import { gatherHostFacts } from './oci/host-facts.ts';
@@ -21,6 +23,8 @@ import { RuntimePaths } from './store/paths.ts';
 /** What this host has for us. */
 export interface Host {
   readonly cgroups: Cgroups;
+  /** systemd's, where it runs this machine. */
+  readonly units: SystemdUnits;
   /** The monitors' own leaf: they must not be in the login session's scope, nor in the daemon's. */
   readonly monitorCgroup: string;
   readonly handlers: RuntimeHandlers;
@@ -34,9 +38,6 @@ export interface Host {
   readonly facts: HostFacts;
 }
 
-/** Below the cgroup parent, beside the pods'. */
-export const MONITOR_CGROUP = 'monitors';
-
 /**
  * Finds the host's parts and tries the OCI runtime by running a container. Throws FailedPrecondition, in one line that says what to
  * do, when one of them is missing; but a Gantry that has had pods (`hadRecords`) starts without an OCI runtime that works: what there is can be
@@ -47,10 +48,9 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   if (cgroupHost.unusable !== undefined) throw failedPrecondition(cgroupHost.unusable);
   const { apparmorParser, ...programs } = await findPrograms();
   const cgroups = new Cgroups({ clock, host: cgroupHost });
-  const monitorCgroup = join(settings.cgroupParent, MONITOR_CGROUP);
-  await cgroups.ensureParent(settings.cgroupParent);
-  await cgroups.create(monitorCgroup);
-  const handlers = await makeHandlers(op, settings, cgroups, clock);
+  const units = new SystemdUnits();
+  const monitorCgroup = await makeMonitorCgroup(cgroups, settings);
+  const handlers = await makeHandlers(op, settings, { clock, cgroups, units, background: op });
   await handlers.open(op);
   if (handlers.unready !== undefined && !hadRecords) {
     throw failedPrecondition(handlers.unready, { details: { refused: handlers.refused } });
@@ -59,6 +59,7 @@ export async function openHost(op: Op, settings: RuntimeSettings, clock: Clock, 
   const facts = await gatherHostFacts(cgroupHost);
   return {
     cgroups,
+    units,
     monitorCgroup,
     handlers,
     ...programs,
@@ -86,20 +87,22 @@ async function need(program: string, debianPackage: string): Promise<string> {
 }
 
 /** None of them is tried yet. */
-async function makeHandlers(
-  op: Op,
-  settings: RuntimeSettings,
-  cgroups: Cgroups,
-  clock: Clock,
-): Promise<RuntimeHandlers> {
+async function makeHandlers(op: Op, settings: RuntimeSettings, deps: UnitCgroupsDeps): Promise<RuntimeHandlers> {
+  const { clock, cgroups } = deps;
+  const unitCgroups = new UnitCgroups(deps);
+  const usesSystemd = settings.cgroupDriver === 'systemd';
   const paths = new RuntimePaths(settings.root, settings.state);
-  const memory = await ProbeMemory.open(paths.probeMemory, `${await bootId()} ${PACKAGE_VERSION}`);
+  const memory = await ProbeMemory.open(
+    paths.probeMemory,
+    [await bootId(), PACKAGE_VERSION, ...(usesSystemd ? ['systemd'] : [])].join(' '),
+  );
   const probeDeps: ProbeDeps = {
     clock,
     cgroupHost: cgroups.host,
-    cgroupParent: settings.cgroupParent,
+    cgroupOf: (id) => probeCgroup(settings, id),
+    ...(usesSystemd ? { systemdCgroup: true } : {}),
     paths,
-    removeCgroup: (removeOp, path) => cgroups.remove(removeOp, path),
+    removeCgroup: (removeOp, path) => unitCgroups.remove(removeOp, path),
   };
   /** Asked only for an OCI runtime that can. */
   let mapsLayers: Promise<boolean> | undefined;
@@ -118,4 +121,16 @@ async function makeHandlers(
       return outcome;
     },
   });
+}
+
+/** In systemd's scope of the daemon, which is there: a directory in it is nothing that systemd need hear of. */
+async function makeMonitorCgroup(cgroups: Cgroups, settings: RuntimeSettings): Promise<string> {
+  const { scope, monitors } = ownCgroups(settings);
+  if (scope === undefined) {
+    await cgroups.ensureParent(settings.cgroupParent);
+    await cgroups.create(monitors);
+  } else if (!(await cgroups.createBelow(monitors))) {
+    throw unavailable(`${scope}: the daemon's own scope is gone`);
+  }
+  return monitors;
 }

@@ -10,6 +10,7 @@ import type { NamespaceSockets } from '../linux/namespace-sockets.ts';
 import type { Namespaces } from '../linux/namespaces.ts';
 import { inodeOf, isAlive, processIdentity, wchan } from '../linux/procfs.ts';
 import type { SafeRemove } from '../linux/safe-remove.ts';
+import type { UnitCgroups } from '../linux/unit-cgroups.ts';
 import type { CgroupTree, Folders, MountPoints, NamespacePins, PodSockets, ProcessLook, TreeRemover } from './parts.ts';
 
 /** The runtime's parts over `linux/`: each a few words of ours for calls of theirs. */
@@ -73,22 +74,19 @@ export function mountPoints(mounts: Mounts): MountPoints {
   };
 }
 
-export function cgroupTree(cgroups: Cgroups): CgroupTree {
+export function cgroupTree(cgroups: Cgroups, unitCgroups: UnitCgroups): CgroupTree {
   return {
     exists: (path) => cgroups.exists(path),
-    create: async (_op, path, limits) => {
-      await cgroups.ensureParent(path);
-      await cgroups.setResources(path, limits);
-    },
+    create: (op, path, limits) => unitCgroups.create(op, path, limits),
     procs: (path, recursive) => cgroups.procs(path, recursive),
     killAll: (op, path) => cgroups.killAll(op, path),
     thaw: (_op, path) => cgroups.thaw(path),
-    remove: (op, path) => cgroups.remove(op, path),
+    remove: (op, path) => unitCgroups.remove(op, path),
     children: (path) => cgroupChildren(cgroups, path),
     hostSets,
     planLimits: (path, wanted, known) => cgroups.limits.plan(path, wanted, known),
-    applyLimits: (changes) => cgroups.limits.apply(changes),
-    takeLimitsBack: (changes) => cgroups.limits.takeBack(changes),
+    applyLimits: (changes) => unitCgroups.applyLimits(changes),
+    takeLimitsBack: (changes) => unitCgroups.takeLimitsBack(changes),
   };
 }
 

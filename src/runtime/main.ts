@@ -200,6 +200,7 @@ function serve({
     rt,
     iptables: new Iptables(),
     storage: storedParts(images, layers, snapshots),
+    units: host.units,
     repairNetwork: (op) => networks.repair(op),
   });
   return {

@@ -2,6 +2,7 @@ import type { Op } from '../lib/abort.ts';
 import type { Ledger } from '../lib/ledger.ts';
 import { HostFiles } from '../linux/host-files.ts';
 import { PidfdWatcher } from '../linux/pidfd-watcher.ts';
+import { UnitCgroups } from '../linux/unit-cgroups.ts';
 import type { RuntimeParts } from './assemble-runtime.ts';
 import { CdiDevices } from './cdi/cdi-devices.ts';
 import { SpecBuilder } from './container/spec-builder.ts';
@@ -43,7 +44,8 @@ export interface MadeParts {
 /** The real neighbours of the runtime, where a simulation has others. */
 export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, storage: Storage): MadeParts {
   const { ledger, sandboxes, containers, images, snapshots } = storage;
-  const { pidfds, tasks, exitSources } = makeTasks(ground, host, kernel, storage);
+  const unitCgroups = new UnitCgroups({ ...ground, cgroups: host.cgroups, units: host.units });
+  const { pidfds, tasks, exitSources } = makeTasks(ground, host, kernel, storage, unitCgroups);
   const networks = makeNetworks(ground, ledger);
   const parts: RuntimeParts = {
     ...ground,
@@ -63,7 +65,7 @@ export function makeParts(ground: Groundwork, host: Host, kernel: KernelCalls, s
     namespaces: namespacePins(kernel.pins),
     podSockets: podSockets(kernel.namespaceSockets),
     mounts: mountPoints(kernel.mounts),
-    cgroups: cgroupTree(host.cgroups),
+    cgroups: cgroupTree(host.cgroups, unitCgroups),
     folders,
     trees: treeRemover(kernel.remover),
     processes: processLook,
@@ -76,6 +78,7 @@ function makeTasks(
   { cgroups, conmon, monitorCgroup, cp }: Host,
   { hangSafe, remover, packets }: KernelCalls,
   { sandboxes, containers }: Storage,
+  unitCgroups: UnitCgroups,
 ): Pick<RuntimeParts, 'tasks' | 'exitSources'> & { readonly pidfds: PidfdWatcher } {
   const pidfds = new PidfdWatcher({ clock, log });
   const processes = linuxProcessTable(pidfds);
@@ -83,7 +86,7 @@ function makeTasks(
     clock,
     faults,
     processes,
-    cgroups: linuxTaskCgroups(cgroups),
+    cgroups: linuxTaskCgroups(cgroups, unitCgroups),
     conmon,
     monitorCgroup,
     cp,
@@ -100,7 +103,7 @@ function makeTasks(
   const exitSources = {
     processes,
     exits: exitFolder(paths.exits),
-    oomKillCount: (path: string) => cgroups.oomKillCount(path),
+    oomKillCount: (path: string) => unitCgroups.oomKillCount(path),
     logLoss: (op: Op, path: string) => logLooks.lossIn(op, path),
   };
   return { pidfds, tasks, exitSources };
@@ -148,10 +151,11 @@ function makeSpecs(
   });
 }
 
-function makeInfra({ paths }: Groundwork, { facts, handlers, seccomp, catatonit }: Host): InfraTaskBuilder {
+function makeInfra({ paths, settings }: Groundwork, { facts, handlers, seccomp, catatonit }: Host): InfraTaskBuilder {
   const own = catatonit === undefined ? {} : { catatonit };
   return new InfraTaskBuilder({
     paths,
+    settings,
     host: facts,
     fallback: () => fallbackRuntime(paths, handlers),
     seccomp,

@@ -3,6 +3,7 @@ import type { Op } from '../lib/abort.ts';
 import type { Lanes } from '../lib/lane.ts';
 import type { Ledger, LedgerEntry, Releaser } from '../lib/ledger.ts';
 import { isCgroupPath } from '../linux/cgroups.ts';
+import { isOwnCgroup, type CgroupSettings } from './cgroup-layout.ts';
 import { isExitUnknown } from './container/state.ts';
 import type {
   CgroupTree,
@@ -13,8 +14,6 @@ import type {
   SandboxNetworks,
   TreeRemover,
 } from './parts.ts';
-import { isOwnCgroup } from './own-cgroups.ts';
-import type { RuntimeSettings } from './settings.ts';
 import type { ContainerStore } from './store/container-record.ts';
 import { sandboxOwner } from './store/owners.ts';
 import type { SandboxStore } from './store/sandbox-record.ts';
@@ -32,7 +31,7 @@ export interface ReleaseDeps {
   readonly cgroups: CgroupTree;
   readonly trees: TreeRemover;
   readonly lanes: Lanes;
-  readonly settings: Pick<RuntimeSettings, 'cgroupParent'>;
+  readonly settings: CgroupSettings;
 }
 
 const CGROUP_TIMEOUT_MS = 60_000;
@@ -76,7 +75,7 @@ function rootOf(entry: LedgerEntry): string {
 async function releaseCgroup(op: Op, deps: ReleaseDeps, entry: LedgerEntry): Promise<void> {
   const { cgroups, sandboxes, ledger, settings } = deps;
   // Sandboxes were made with such parents once: there is no such cgroup, or it is not the pod's.
-  if (!isCgroupPath(entry.key) || isOwnCgroup(entry.key, settings.cgroupParent)) return;
+  if (!isCgroupPath(entry.key) || isOwnCgroup(settings, entry.key)) return;
   // A pod that was given a new sandbox has two for a while: whoever leaves last takes the group away.
   const heir = sandboxes.list().find(({ meta, status }) => {
     return (

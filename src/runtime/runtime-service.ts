@@ -25,7 +25,7 @@ export function createRuntimeService(rt: RuntimeContext): RuntimeService {
   return {
     version: () => Promise.resolve(version(rt)),
     status: (op, request) => status(op, rt, request),
-    runtimeConfig: () => Promise.resolve(runtimeConfig()),
+    runtimeConfig: () => Promise.resolve(runtimeConfig(rt)),
     updateRuntimeConfig: (op, request) => updateRuntimeConfig(op, rt, request),
 
     runPodSandbox: (op, request) => runPodSandbox(op, rt, request),

@@ -81,6 +81,8 @@ function verboseInfo({ settings, notices, handlers, bootId }: RuntimeContext): R
   return Object.fromEntries(Object.entries(info).map(([name, value]) => [name, JSON.stringify(value)]));
 }
 
-export function runtimeConfig(): RuntimeConfigResponse {
-  return { linux: { cgroupDriver: CgroupDriver.CGROUPFS } };
+/** What new sandboxes are made with, for as long as this daemon lives: a kubelet asks once. */
+export function runtimeConfig({ settings }: Pick<RuntimeContext, 'settings'>): RuntimeConfigResponse {
+  const cgroupDriver = settings.cgroupDriver === 'systemd' ? CgroupDriver.SYSTEMD : CgroupDriver.CGROUPFS;
+  return { linux: { cgroupDriver } };
 }

@@ -1,3 +1,6 @@
+/** Who makes cgroups: we, as directories, or systemd, as its units. */
+export type CgroupDriver = 'cgroupfs' | 'systemd';
+
 /** What of gantryd's configuration the runtime needs. Paths are absolute. */
 export interface RuntimeSettings {
   /** Survives a reboot. */
@@ -7,8 +10,10 @@ export interface RuntimeSettings {
   readonly netnsDir: string;
   /** Carried by everything that is made on the host. */
   readonly instance: string;
-  /** Below the cgroup mounts: `/gantry-<instance>`. */
+  /** Below the cgroup mounts: `/gantry-<instance>`, or the path of a slice. */
   readonly cgroupParent: string;
+  /** Who makes the cgroups of new sandboxes (default cgroupfs); each keeps its own. */
+  readonly cgroupDriver?: CgroupDriver;
   /** `auto`, `crun`, `runc` or a path. */
   readonly ociRuntime: string;
   /** Further handlers: `NAME`, or `NAME=/PATH`. */

@@ -1,10 +1,8 @@
-import { join } from 'node:path';
 import { serveInspector } from '../../src/cri/inspector/inspector-service.ts';
 import { serveCri } from '../../src/cri/server.ts';
-import { endStrays } from '../../src/gantryd/end-strays.ts';
+import { joinOwnCgroup } from '../../src/gantryd/own-places.ts';
 import { systemClock as clock } from '../../src/lib/clock.ts';
 import { keepAlive } from '../../src/lib/keep-alive.ts';
-import { Cgroups, detectCgroups } from '../../src/linux/cgroups.ts';
 import { op, openRuntime, type Places } from '../integration/runtime/runtime-fixture.ts';
 import { PlannedFaults } from './planned-faults.ts';
 
@@ -12,7 +10,8 @@ import { PlannedFaults } from './planned-faults.ts';
 keepAlive();
 const places = JSON.parse(process.env['PLACES'] ?? '{}') as Places;
 const faults = new PlannedFaults(process.env['GANTRY_FAULT'] ?? '');
-await joinOwnCgroup();
+// As gantryd does it before all else: what the one before had at work (a network plug-in, a start) is waited for.
+await joinOwnCgroup(places, clock, op.log);
 const { runtime } = await openRuntime(places, { faults });
 await serveCri({
   listen: places.criSocket,
@@ -22,13 +21,3 @@ await serveCri({
   log: op.log,
 });
 process.stdout.write('serving\n');
-
-/** As gantryd does it before all else: what the one before had at work (a network plug-in, a start) is waited for. */
-async function joinOwnCgroup(): Promise<void> {
-  const cgroups = new Cgroups({ clock, host: await detectCgroups() });
-  await cgroups.ensureParent(places.cgroupParent);
-  const leaf = join(places.cgroupParent, 'daemon');
-  await cgroups.create(leaf);
-  await endStrays(op, { clock, cgroups }, leaf);
-  await cgroups.joinSelf(leaf);
-}

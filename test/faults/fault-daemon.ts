@@ -40,8 +40,12 @@ export class FaultDaemon implements AsyncDisposable {
 
   /** `between` is called after each kill, while no daemon runs. */
   constructor(root: Places, between: () => Promise<void> = () => Promise.resolve()) {
-    const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = root;
-    this.#places = { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket };
+    const { data, state, netnsDir, instance, cgroupParent, cgroupDriver } = root;
+    const { cniConfDir, registryConfigDir, criSocket } = root;
+    this.#places = {
+      ...{ data, state, netnsDir, instance, cgroupParent, cgroupDriver },
+      ...{ cniConfDir, registryConfigDir, criSocket },
+    };
     this.#between = between;
   }
 

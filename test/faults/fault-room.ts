@@ -136,7 +136,13 @@ async function assertPlainNetwork(): Promise<void> {
 }
 
 async function importBusybox(root: TempRoot): Promise<void> {
-  const opened = await openRuntime(root);
+  const { data, state, netnsDir, instance, cniConfDir, registryConfigDir, criSocket } = root;
+  // In this process, which is to be in no scope of a daemon's.
+  const plain = { cgroupDriver: 'cgroupfs', cgroupParent: root.plainCgroupParent } as const;
+  const opened = await openRuntime({
+    ...{ data, state, netnsDir, instance, cniConfDir, registryConfigDir, criSocket },
+    ...plain,
+  });
   const rootfs = join(root.dir, 'rootfs');
   await mkdir(rootfs);
   await makeBusyboxRootfs(rootfs);

@@ -11,6 +11,7 @@ import {
   type PodSandboxConfig,
 } from '../../src/cri/gen/api.ts';
 import { isKind } from '../../src/lib/errors.ts';
+import { taskCgroup } from '../../src/runtime/cgroup-layout.ts';
 import { container, IMAGE, op, pod } from '../integration/runtime/runtime-fixture.ts';
 import { memoryLimit } from '../support/cgroup-file.ts';
 import type { TempRoot } from '../support/temp-root.ts';
@@ -60,7 +61,7 @@ export async function livePod(
   options: LifeOptions = {},
 ): Promise<void> {
   const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD, portMappings: [PUBLISHED] });
-  const life = new PodLife(daemon, config, options.startMayFail === true);
+  const life = new PodLife(daemon, root, config, options.startMayFail === true);
   await life.run();
   await Promise.all((['own', 'trap', 'hard'] as const).map((one) => life.start(one)));
   await life.expectEnd('own');
@@ -84,13 +85,15 @@ interface PodInfo {
 
 class PodLife {
   readonly #daemon: FaultDaemon;
+  readonly #root: TempRoot;
   readonly #config: PodSandboxConfig;
   readonly #startMayFail: boolean;
   readonly #ids = new Map<Name, string>();
   #sandboxId = '';
 
-  constructor(daemon: FaultDaemon, config: PodSandboxConfig, startMayFail: boolean) {
+  constructor(daemon: FaultDaemon, root: TempRoot, config: PodSandboxConfig, startMayFail: boolean) {
     this.#daemon = daemon;
+    this.#root = root;
     this.#config = config;
     this.#startMayFail = startMayFail;
   }
@@ -150,7 +153,7 @@ class PodLife {
   async update(name: Name): Promise<void> {
     const containerId = this.#idOf(name);
     const linux = LinuxContainerResources.fromPartial({ memoryLimitInBytes: BigInt(CONTAINER_BYTES), cpuShares: 512n });
-    const path = join(await this.#podCgroup(), containerId);
+    const path = taskCgroup(await this.#podCgroup(), this.#root.cgroupDriver, this.#root, containerId);
     const recorded = async (): Promise<number> => {
       const { resources } = await this.#status(name);
       return Number(resources?.linux?.memoryLimitInBytes ?? -1);

@@ -5,6 +5,7 @@ import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { detectCgroups } from '../../src/linux/cgroups.ts';
 import { isBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
+import { isSystemdHere } from '../../src/linux/systemd-units.ts';
 import { listPids, processIdentity, readCmdline } from '../../src/linux/procfs.ts';
 
 /**
@@ -50,6 +51,7 @@ const PROBES: readonly (readonly [name: string, probe: Probe])[] = [
   ['links', links],
   ['iptables rules', iptablesRules],
   ['cgroups', cgroups],
+  ['units', units],
   ['claims', claims],
   ['files and folders', folders],
 ];
@@ -163,6 +165,17 @@ async function iptablesRules({ markers }: LeakRoots): Promise<string[]> {
 
 async function cgroups({ cgroupParents }: LeakRoots): Promise<string[]> {
   return await cgroupFolders(cgroupParents);
+}
+
+/** Those of systemd's, where it runs the machine. */
+async function units({ markers }: LeakRoots): Promise<string[]> {
+  if (!(await isSystemdHere())) return [];
+  const op = { signal: new AbortController().signal, log: silentLog };
+  const { stdout } = await execFile(op, 'systemctl', ['list-units', '--all', '--plain', '--no-legend', 'gantry*']);
+  return stdout
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/)[0] ?? '')
+    .filter((name) => name !== '' && carries(name, markers));
 }
 
 /** The folders of these cgroups and of all below them, in every hierarchy. */

@@ -7,6 +7,7 @@ import { execFile } from '../../src/linux/exec.ts';
 import { silentLog } from '../../src/lib/log.ts';
 import { mountsBelow, readMountinfo } from '../../src/linux/mountinfo.ts';
 import { isAlive } from '../../src/linux/procfs.ts';
+import type { CgroupDriver } from '../../src/runtime/settings.ts';
 import type { FolderRoot, LeakRoots } from './leak-probes.ts';
 import { claimFiles, cgroupFolders, look, markedProcesses } from './leak-probes.ts';
 
@@ -20,7 +21,12 @@ const op = { signal: new AbortController().signal, log: silentLog };
 const NOT_A_LEAK =
   /^cni(\/|$)|^oci-[^/]+\/\.cache$|(^|\/)([^/]*\.(sock|lock|pid)|[^/]*\.(db|sqlite)(-wal|-shm)?|gantryd\.log|reserve)$/;
 
-interface Places {
+export interface TempRootOptions {
+  /** Default: what GANTRY_TEST_CGROUP_DRIVER says, else cgroupfs. */
+  readonly cgroupDriver?: CgroupDriver;
+}
+
+interface Places extends TempRootOptions {
   readonly dir: string;
   readonly instance: string;
   readonly state: string;
@@ -40,20 +46,22 @@ export class TempRoot implements AsyncDisposable {
   /** `--state`. */
   readonly state: string;
   readonly netnsDir: string;
+  readonly cgroupDriver: CgroupDriver;
 
-  private constructor({ dir, instance, state, netnsDir }: Places) {
+  private constructor({ dir, instance, state, netnsDir, cgroupDriver }: Places) {
     this.dir = dir;
     this.instance = instance;
     this.state = state;
     this.netnsDir = netnsDir;
+    this.cgroupDriver = cgroupDriver ?? driverOfTests();
   }
 
-  static async make(): Promise<TempRoot> {
+  static async make(options: TempRootOptions = {}): Promise<TempRoot> {
     const instance = `t${randomBytes(4).toString('hex').slice(0, 7)}`;
     const dir = await mkdtemp(join(tmpdir(), `g-${instance}-`));
     // Passed through by a container whose root is nobody here.
     await chmod(dir, 0o711);
-    return await TempRoot.at({ dir, instance, state: join(dir, 'run'), netnsDir: join(dir, 'netns') });
+    return await TempRoot.at({ dir, instance, state: join(dir, 'run'), netnsDir: join(dir, 'netns'), ...options });
   }
 
   /** Places that another process finds again. A real daemon's state and namespaces are on a tmpfs. */
@@ -90,6 +98,10 @@ export class TempRoot implements AsyncDisposable {
     return join(this.data, 'cdi');
   }
   get cgroupParent(): string {
+    return this.cgroupDriver === 'systemd' ? `/gantry_${this.instance}.slice` : this.plainCgroupParent;
+  }
+  /** With the driver cgroupfs. */
+  get plainCgroupParent(): string {
     return `/gantry-${this.instance}`;
   }
   get criSocket(): string {
@@ -111,6 +123,7 @@ export class TempRoot implements AsyncDisposable {
       `--registry-config-dir=${this.registryConfigDir}`,
       `--cdi-spec-dir=${this.cdiSpecDir}`,
       `--cgroup-parent=${this.cgroupParent}`,
+      `--cgroup-driver=${this.cgroupDriver}`,
       `--cri-listen=unix://${this.criSocket}`,
       `--api-listen=unix://${this.apiSocket}`,
       `--instance=${this.instance}`,
@@ -157,7 +170,8 @@ export class TempRoot implements AsyncDisposable {
     await this.#killAll();
     await this.#unmountAll();
     await this.#removeNetwork();
-    for (const folder of (await cgroupFolders([this.cgroupParent])).reverse())
+    await this.#stopUnits();
+    for (const folder of (await cgroupFolders([this.cgroupParent, this.plainCgroupParent])).reverse())
       await rmdir(folder).catch(() => undefined);
     for (const { path } of await claimFiles([this.instance])) await rm(path, { force: true });
     await rmdir(CLAIMS_FOLDER).catch(() => undefined);
@@ -177,6 +191,11 @@ export class TempRoot implements AsyncDisposable {
       }
       await new Promise((next) => setTimeout(next, 100));
     }
+  }
+
+  async #stopUnits(): Promise<void> {
+    const units = (await look(this.leakRoots())).get('units') ?? [];
+    if (units.length > 0) await execFile(op, 'systemctl', ['stop', ...units]).catch(() => undefined);
   }
 
   async #removeNetwork(): Promise<void> {
@@ -210,4 +229,9 @@ export class TempRoot implements AsyncDisposable {
     const left = mountsBelow(await readMountinfo(), this.dir).map(({ mountPoint }) => mountPoint);
     if (left.length > 0) throw new Error(`still mounted, so nothing is deleted: ${left.join(', ')}`);
   }
+}
+
+function driverOfTests(): CgroupDriver {
+  const named = process.env['GANTRY_TEST_CGROUP_DRIVER'];
+  return named === 'systemd' ? named : 'cgroupfs';
 }

@@ -19,10 +19,10 @@ await test('a sandbox gets its names, ports, sysctls, namespaces and cgroup', ()
       { name: 'b', image: 'i', ports: [{ containerPort: 53, hostPort: 5353, protocol: 'UDP', hostIP: '127.0.0.1' }] },
     ],
   });
-  const config = sandboxConfig({ pod, attempt: 2, logDirectory: '/logs', dns, cgroupParent: '/gantry' });
+  const config = sandboxConfig({ pod, attempt: 2, logDirectory: '/logs', dns, cgroupParent: '/gantry/pod1' });
   assert.deepEqual(config.metadata, { name: 'web', namespace: 'default', uid: pod.uid, attempt: 2 });
   assert.equal(config.hostname, 'web');
-  assert.equal(config.linux?.cgroupParent, `/gantry/pod${pod.uid}`);
+  assert.equal(config.linux?.cgroupParent, '/gantry/pod1');
   assert.deepEqual(config.linux.sysctls, { 'net.ipv4.ip_local_port_range': '1024 2048' });
   assert.equal(config.linux.securityContext?.namespaceOptions?.pid, NamespaceMode.POD);
   assert.deepEqual(

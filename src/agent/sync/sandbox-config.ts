@@ -25,7 +25,7 @@ export interface SandboxConfigInput {
   readonly attempt: number;
   readonly logDirectory: string;
   readonly dns: DnsConfig;
-  /** `/gantry`: the pod's cgroup is `pod<uid>` below it. */
+  /** The pod's own: `/gantry/pod<uid>`. */
   readonly cgroupParent: string;
   /** The pod's users and groups on the host; absent: they are the host's own. */
   readonly userNamespace?: IdMapping;
@@ -55,7 +55,7 @@ export function sandboxConfig(input: SandboxConfigInput): PodSandboxConfig {
       [ANNOTATION_CONFIG_SEEN]: metadata.creationTimestamp,
     },
     linux: {
-      cgroupParent: `${input.cgroupParent}/pod${pod.uid}`,
+      cgroupParent: input.cgroupParent,
       sysctls: Object.fromEntries((security?.sysctls ?? []).map(({ name, value }) => [name, value])),
       securityContext: {
         namespaceOptions: namespaceOptions(spec, input.userNamespace),

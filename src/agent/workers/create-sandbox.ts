@@ -26,7 +26,7 @@ export async function sandboxConfigOf(deps: WorkerDeps, pod: NodePod, attempt: n
     attempt,
     logDirectory: deps.paths.logs(pod),
     dns: dnsConfig(pod.spec, host, upstream),
-    cgroupParent: deps.cgroupParent,
+    cgroupParent: deps.podCgroup(pod.uid),
     ...(userNamespace === undefined ? {} : { userNamespace }),
   });
   config.labels[LABEL_AGENT] = deps.agentId;

@@ -30,7 +30,8 @@ export interface WorkerDeps {
   readonly bootId: string;
   /** Labels what this agent makes. */
   readonly agentId: string;
-  readonly cgroupParent: string;
+  /** A pod's own cgroup. */
+  readonly podCgroup: (podUid: string) => string;
 }
 
 export interface NodeFacts extends NodeResources {

@@ -6,6 +6,7 @@ import { failedPrecondition, invalidArgument, notFound } from '../../lib/errors.
 import { newContainerId } from '../../lib/ids.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import { demandRoom } from '../../lib/store/disk-room.ts';
+import { taskCgroup } from '../cgroup-layout.ts';
 import type { RuntimeContext } from '../context.ts';
 import { checkResources } from '../limits/check-resources.ts';
 import { MAKING_STEPS } from '../making-steps.ts';
@@ -14,7 +15,7 @@ import { surelyTold } from '../names/surely-told.ts';
 import { takesContainers } from '../sandbox/state.ts';
 import type { ContainerFacts, ContainerMeta } from '../store/container-record.ts';
 import { containerOwner } from '../store/owners.ts';
-import type { SandboxRecord } from '../store/sandbox-record.ts';
+import { cgroupDriverOf, type SandboxRecord } from '../store/sandbox-record.ts';
 import { checkAgainstSandbox, checkContainerConfig } from './check-config.ts';
 import { decideImageVolumes, makeImageVolumes } from './image-volumes.ts';
 import { newContainerStatus, transition } from './state.ts';
@@ -108,7 +109,7 @@ function decideFacts(rt: RuntimeContext, sandbox: SandboxRecord, id: string, con
     image: { ...kept, shown: repoTags[0] ?? reference, ref: repoDigests[0] ?? image.id },
     ...(imageVolumes.length === 0 ? {} : { imageVolumes }),
     stopSignal: effectiveStopSignal(config.stopSignal, stopSignal),
-    cgroupPath: join(sandbox.meta.facts.cgroupPath, id),
+    cgroupPath: taskCgroup(sandbox.meta.facts.cgroupPath, cgroupDriverOf(sandbox.meta.facts), rt.settings, id),
     ...(logDirectory === '' || config.logPath === '' ? {} : { logPath: join(logDirectory, config.logPath) }),
   };
 }

@@ -13,7 +13,7 @@ import type { OciSeccomp } from '../oci/spec.ts';
 import { sortSysctls } from '../sandbox/plan-sandbox.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { SandboxPaths } from '../store/paths.ts';
-import type { SandboxMeta } from '../store/sandbox-record.ts';
+import { cgroupDriverOf, type SandboxMeta } from '../store/sandbox-record.ts';
 import { mountInputs } from './mount-inputs.ts';
 import { resourcesInput } from './resources.ts';
 
@@ -84,6 +84,7 @@ export function specInputOf(
     devices: world.devices,
     resources: world.resources ?? resourcesInput(config.linux?.resources),
     cgroupPath: facts.cgroupPath,
+    systemdCgroup: cgroupDriverOf(sandbox.facts) === 'systemd',
   };
 }
 

@@ -12,6 +12,7 @@ import { releaseOrphan } from '../recovery/orphans.ts';
 import { markNotReady } from '../recovery/recover-sandbox.ts';
 import type { Found, Kind, Owned, Remedy } from './inventory.ts';
 import type { StorageParts } from './probes/storage.ts';
+import type { UnitLister } from './probes/units.ts';
 
 /** A person waits for this one, and it is not tried again by itself. */
 const ORPHAN_TIMEOUT_MS = 100_000;
@@ -20,6 +21,7 @@ export interface CarryOutDeps {
   readonly rt: RuntimeContext;
   readonly iptables: Iptables;
   readonly storage: StorageParts;
+  readonly units: UnitLister;
   /** The one that new containers are made with. */
   repairNetwork(op: Op): Promise<void>;
 }
@@ -86,6 +88,9 @@ async function remove(op: Op, deps: CarryOutDeps, found: Found): Promise<void> {
     case 'monitor':
     case 'oci-state':
       await endTask(op, deps, found);
+      return;
+    case 'systemd-unit':
+      await deps.units.stop(op, found.key);
       return;
     case 'pin':
       await rt.namespaces.unpin(op, found.key);

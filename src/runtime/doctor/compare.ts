@@ -59,6 +59,7 @@ const REMOVAL: Readonly<Record<Kind, string>> = {
   ledger: 'release it',
   monitor: 'end it, its OCI runtime and what they started',
   'oci-state': 'let the OCI runtime delete the container, by force',
+  'systemd-unit': 'have systemd stop it',
   cgroup: 'end what runs in it and remove it',
   cni: 'give the address back',
   netns: 'unmount and remove it',

@@ -8,6 +8,7 @@ export const KINDS = [
   'ledger',
   'monitor',
   'oci-state',
+  'systemd-unit',
   'cgroup',
   'cni',
   'netns',

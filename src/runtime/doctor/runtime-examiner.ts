@@ -1,6 +1,8 @@
+import { basename } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import type { Diagnosis, Examination, Examiner } from '../../lib/doctor.ts';
 import { messageOf } from '../../lib/errors.ts';
+import { podOfCgroup } from '../cgroup-layout.ts';
 import { carryOut, type CarryOutDeps } from './carry-out.ts';
 import { compare, type RemediedFinding } from './compare.ts';
 import type { Found, Kind } from './inventory.ts';
@@ -11,6 +13,7 @@ import { dataDirsHeld, dataDirsIn } from './probes/network-data.ts';
 import { findProcesses } from './probes/processes.ts';
 import { findAtRecordedPlaces } from './probes/recorded-places.ts';
 import { findStored } from './probes/storage.ts';
+import { findUnits } from './probes/units.ts';
 import { mergeWritten, writtenDown, type WrittenDown } from './written-down.ts';
 
 interface Probe {
@@ -67,7 +70,7 @@ function examination(deps: CarryOutDeps, findings: readonly RemediedFinding[], n
   return { diagnoses, notices };
 }
 
-function probes(op: Op, { rt, iptables, storage }: CarryOutDeps, { known, owned }: WrittenDown): Probe[] {
+function probes(op: Op, { rt, iptables, storage, units }: CarryOutDeps, { known, owned }: WrittenDown): Probe[] {
   const { instance } = rt.settings;
   const ownedCgroups = new Set(owned.filter(({ kind }) => kind === 'cgroup').map(({ key }) => key));
   return [
@@ -76,7 +79,12 @@ function probes(op: Op, { rt, iptables, storage }: CarryOutDeps, { known, owned 
       what: 'cgroups',
       kinds: ['cgroup'],
       look: () =>
-        findCgroups(rt, (path) => ownedCgroups.has(path) || known.has(/\/pod([0-9a-f]{64})$/.exec(path)?.[1] ?? '')),
+        findCgroups(rt, (path) => ownedCgroups.has(path) || known.has(podOfCgroup(rt.settings, basename(path)) ?? '')),
+    },
+    {
+      what: "systemd's units",
+      kinds: ['systemd-unit'],
+      look: () => findUnits(op, rt, units, (path) => ownedCgroups.has(path)),
     },
     { what: 'network namespaces', kinds: ['netns'], look: () => findNetns(rt) },
     { what: 'mounts', kinds: ['pin', 'tmpfs', 'rootfs'], look: () => findMounts(rt) },

@@ -211,3 +211,17 @@ test('the infra process has no rights, and a PID namespace of its own', () => {
   assert.equal(spec.process.noNewPrivileges, true);
   assert.deepEqual(spec.linux.namespaces[0], { type: 'pid' });
 });
+
+test("with systemd's cgroups it is in a scope, without a limit of tasks that nobody asked for", () => {
+  const id = 'ab'.repeat(32);
+  const scope = {
+    cgroupPath: `/g.slice/g-pod1.slice/g-pod1-${id}.slice/gantry-x-${id}.scope`,
+    systemdCgroup: true,
+  };
+  const { linux, annotations } = build(scope);
+  assert.equal(linux.cgroupsPath, `g-pod1-${id}.slice:gantry-x:${id}`);
+  assert.equal(annotations?.['run.oci.systemd.subgroup'], '');
+  assert.deepEqual(linux.resources?.pids, { limit: -1 });
+  assert.equal(build({ ...scope, resources: { unified: { 'pids.max': '5' } } }).linux.resources?.pids, undefined);
+  assert.equal(build().linux.resources?.pids, undefined);
+});

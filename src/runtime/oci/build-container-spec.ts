@@ -1,5 +1,6 @@
 import { posix } from 'node:path';
 import { decideCapabilities } from './capabilities.ts';
+import { cgroupAnnotations, cgroupsPath, taskLimit } from './cgroups-path.ts';
 import { commandLine, environment } from './command-line.ts';
 import type { ContainerSpecInput, NamespaceChoice } from './container-spec-input.ts';
 import { containerMounts, rootfsPropagation } from './mounts.ts';
@@ -43,11 +44,14 @@ export function buildContainerSpec(input: ContainerSpecInput): OciSpec {
     // A joined UTS namespace has its name already, and the host's own is not ours to set.
     ...(input.hostname !== undefined && uts.kind === 'new' ? { hostname: input.hostname } : {}),
     mounts: containerMounts(input),
-    annotations: input.annotations ?? {},
+    annotations: { ...input.annotations, ...cgroupAnnotations(input) },
     linux: {
       namespaces: containerNamespaces(input),
-      cgroupsPath: input.cgroupPath,
-      resources: containerResources(input.host, input.resources, devices.rules),
+      cgroupsPath: cgroupsPath(input),
+      resources: {
+        ...taskLimit(input, input.resources?.unified),
+        ...containerResources(input.host, input.resources, devices.rules),
+      },
       ...(devices.nodes.length > 0 ? { devices: devices.nodes } : {}),
       ...(input.sysctls === undefined ? {} : { sysctl: input.sysctls }),
       ...(input.seccomp === undefined || privileged ? {} : { seccomp: input.seccomp }),

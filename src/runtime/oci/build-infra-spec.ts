@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { MASKED_PATHS, namespaceEntry, READONLY_PATHS } from './build-container-spec.ts';
+import { cgroupAnnotations, cgroupsPath, taskLimit } from './cgroups-path.ts';
 import type { HostFacts, NamespaceChoice } from './container-spec-input.ts';
 import { clampOomScoreAdj, containerResources } from './resources.ts';
 import { OCI_VERSION, type OciSeccomp, type OciSpec } from './spec.ts';
@@ -16,6 +17,7 @@ export interface InfraSpecInput {
   /** Pin of the pod's user namespace, where it has one. */
   readonly userNamespace?: string;
   readonly cgroupPath: string;
+  readonly systemdCgroup?: boolean;
   readonly seccomp?: OciSeccomp;
   readonly annotations?: Readonly<Record<string, string>>;
 }
@@ -53,7 +55,7 @@ export function buildInfraSpec(input: InfraSpecInput): OciSpec {
       },
       { destination: INIT_PATH, type: 'bind', source: input.catatonit, options: ['bind', 'rprivate', 'ro'] },
     ],
-    annotations: input.annotations ?? {},
+    annotations: { ...input.annotations, ...cgroupAnnotations(input) },
     linux: {
       namespaces: [
         { type: 'pid' },
@@ -65,8 +67,8 @@ export function buildInfraSpec(input: InfraSpecInput): OciSpec {
           ? []
           : namespaceEntry('user', { kind: 'path', path: input.userNamespace })),
       ],
-      cgroupsPath: input.cgroupPath,
-      resources: containerResources(input.host, {}, [{ allow: false, access: 'rwm' }]),
+      cgroupsPath: cgroupsPath(input),
+      resources: { ...taskLimit(input), ...containerResources(input.host, {}, [{ allow: false, access: 'rwm' }]) },
       ...(input.seccomp === undefined ? {} : { seccomp: input.seccomp }),
       maskedPaths: MASKED_PATHS,
       readonlyPaths: READONLY_PATHS,

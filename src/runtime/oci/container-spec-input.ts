@@ -125,5 +125,7 @@ export interface ContainerSpecInput {
   readonly resources?: ResourcesInput;
   /** Path below the cgroup mounts, made by the OCI runtime: `/gantry-x/pod<uid>/<container id>`. */
   readonly cgroupPath: string;
+  /** It is a scope's of systemd's. */
+  readonly systemdCgroup?: boolean;
   readonly annotations?: Readonly<Record<string, string>>;
 }

@@ -12,6 +12,8 @@ export interface OciRuntimeLocation {
   readonly path: string;
   /** State folder of the runtime (`--root`), of this Gantry alone. Volatile. */
   readonly root: string;
+  /** Its containers' cgroups are systemd's: said to it with every command. Absent: directories that it makes. */
+  readonly systemdCgroup?: true;
 }
 
 /** Both must exist. */
@@ -27,20 +29,21 @@ export function isUninstalled(error: unknown): boolean {
   return error instanceof GantryError && error.details['reason'] === NO_SUCH_PROGRAM;
 }
 
+/** What it is told before every command: where its state is, and who makes its cgroups. */
+export function globalOptions({ root, systemdCgroup }: OciRuntimeLocation): string[] {
+  return ['--root', root, ...(systemdCgroup === true ? ['--systemd-cgroup'] : [])];
+}
+
 /** The low-level runtime's commands. Creating is the monitor's business (`task/`). */
 export class OciRuntime {
-  readonly name: string;
-  readonly path: string;
-  readonly root: string;
+  readonly location: OciRuntimeLocation;
 
   constructor(location: OciRuntimeLocation) {
-    this.name = location.name;
-    this.path = location.path;
-    this.root = location.root;
+    this.location = location;
   }
 
-  get location(): OciRuntimeLocation {
-    return { name: this.name, path: this.path, root: this.root };
+  get name(): string {
+    return this.location.name;
   }
 
   /** Runs the container's own command in a created container. Throws in the runtime's own words. */
@@ -93,12 +96,12 @@ export class OciRuntime {
   async #run(op: Op, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
     try {
       return await waitingFor(op, `${this.name} ${args[0] ?? ''}`, () =>
-        execFile(op, this.path, ['--root', this.root, ...args], options),
+        execFile(op, this.location.path, [...globalOptions(this.location), ...args], options),
       );
     } catch (error) {
       // A missing program must not pass for a missing container.
       if (isKind(error, 'NotFound')) {
-        throw new GantryError('FailedPrecondition', `OCI runtime ${this.path}: no such program`, {
+        throw new GantryError('FailedPrecondition', `OCI runtime ${this.location.path}: no such program`, {
           cause: error,
           details: { reason: NO_SUCH_PROGRAM },
         });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { errnoOf } from '../../lib/errors.ts';
 import { rmdirIfThere, unlinkIfThere } from '../../lib/may-be-gone.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
+import { cgroupAnnotations, cgroupsPath, type CgroupChoice } from './cgroups-path.ts';
 import { OCI_VERSION, type OciMount, type OciSpec } from './spec.ts';
 
 /** A merged-usr system has links here; an older one folders. */
@@ -30,13 +31,13 @@ export class ProbeBundle {
   }
 
   /** @param hostName what the container prints */
-  async write(cgroupPath: string, cgroups: CgroupHost, hostName: string): Promise<void> {
+  async write(cgroup: CgroupChoice, cgroups: CgroupHost, hostName: string): Promise<void> {
     const rootfs = join(this.dir, 'rootfs');
     await mkdir(rootfs, { recursive: true, mode: 0o755 });
     for (const name of SYSTEM_FOLDERS) await this.#like(name, join(rootfs, name));
     for (const name of this.#mounted) await mkdir(join(rootfs, name), { recursive: true, mode: 0o755 });
     const spec = {
-      ...probeSpec(rootfs, this.#mounted.slice(3), cgroupPath, cgroups),
+      ...probeSpec(rootfs, this.#mounted.slice(3), cgroup, cgroups),
       hostname: hostName,
     };
     await writeFile(join(this.dir, 'config.json'), JSON.stringify(spec), { mode: 0o600 });
@@ -66,7 +67,7 @@ export class ProbeBundle {
 }
 
 /** Small, but with what makes OCI runtimes refuse: a cgroup with limits, every namespace, a cgroup mount, the daemon's rights. */
-function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: string, cgroups: CgroupHost): OciSpec {
+function probeSpec(rootfs: string, folders: readonly string[], cgroup: CgroupChoice, cgroups: CgroupHost): OciSpec {
   const none = { bounding: [], effective: [], permitted: [], inheritable: [], ambient: [] };
   const bind = (name: string): OciMount => ({
     destination: `/${name}`,
@@ -98,6 +99,7 @@ function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: strin
       },
       ...folders.map(bind),
     ],
+    annotations: cgroupAnnotations(cgroup),
     linux: {
       namespaces: [
         { type: 'pid' },
@@ -107,7 +109,7 @@ function probeSpec(rootfs: string, folders: readonly string[], cgroupPath: strin
         { type: 'network' },
         ...(cgroups.mode === 'v2' ? [{ type: 'cgroup' } as const] : []),
       ],
-      cgroupsPath: cgroupPath,
+      cgroupsPath: cgroupsPath(cgroup),
       resources: {
         devices: [{ allow: false, access: 'rwm' }],
         memory: { limit: 512 << 20 },

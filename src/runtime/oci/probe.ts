@@ -8,7 +8,7 @@ import { execFile } from '../../linux/exec.ts';
 import { findProgram } from '../../lib/find-program.ts';
 import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import type { RuntimePaths } from '../store/paths.ts';
-import { OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
+import { globalOptions, OciRuntime, type OciRuntimeLocation } from './oci-runtime.ts';
 import { ProbeBundle } from './probe-bundle.ts';
 import { runtimeWords } from './runtime-error.ts';
 import { readFeatures, type OciFeatures } from './runtime-features.ts';
@@ -16,8 +16,10 @@ import { readFeatures, type OciFeatures } from './runtime-features.ts';
 export interface ProbeDeps {
   readonly clock: Clock;
   readonly cgroupHost: CgroupHost;
-  /** Below which the probe's cgroup is made; it is gone afterwards. */
-  readonly cgroupParent: string;
+  /** Of the probe of that name, made by the OCI runtime; it is gone afterwards. */
+  readonly cgroupOf: (id: string) => string;
+  /** Whose cgroups are to be systemd's. */
+  readonly systemdCgroup?: true;
   readonly paths: Pick<RuntimePaths, 'ociState' | 'probeBundle'>;
   readonly removeCgroup: (op: Op, path: string) => Promise<void>;
   /** Default: the usual ones. */
@@ -60,7 +62,12 @@ export async function probeCandidate(
 ): Promise<WorkingRuntime | RefusedRuntime> {
   const path = isAbsolute(program) ? program : await findProgram(program, deps.searchPath);
   if (path === undefined) return { name, reason: 'not installed' };
-  const runtime: OciRuntimeLocation = { name, path, root: deps.paths.ociState(name) };
+  const runtime: OciRuntimeLocation = {
+    name,
+    path,
+    root: deps.paths.ociState(name),
+    ...(deps.systemdCgroup === true ? { systemdCgroup: true } : {}),
+  };
   const reason = await tryRuntime(op, runtime, deps);
   if (reason !== undefined) return { name, path, reason };
   return { runtime, version: await versionOf(op, runtime), features: await readFeatures(op, runtime) };
@@ -71,7 +78,7 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
   // Always the same: a daemon that was killed in its probe has left this one, and its next probe takes it away.
   const id = `probe-${location.name}`;
   const bundle = new ProbeBundle(deps.paths.probeBundle(location.name));
-  const cgroupPath = `${deps.cgroupParent}/${id}`;
+  const cgroupPath = deps.cgroupOf(id);
   let hasRun = false;
   try {
     await mkdir(location.root, { recursive: true, mode: 0o700 });
@@ -82,9 +89,10 @@ async function tryRuntime(op: Op, location: OciRuntimeLocation, deps: ProbeDeps)
       ).catch(() => undefined);
     }
     const hostName = `probe-${randomBytes(4).toString('hex')}`;
-    await bundle.write(cgroupPath, deps.cgroupHost, hostName);
+    const systemdCgroup = location.systemdCgroup === true;
+    await bundle.write({ cgroupPath, systemdCgroup }, deps.cgroupHost, hostName);
     const result = await withDeadline(op, deps.clock, PROBE_MS, `${location.name} run`, (child) =>
-      execFile(child, location.path, ['--root', location.root, 'run', '--bundle', bundle.dir, id]),
+      execFile(child, location.path, [...globalOptions(location), 'run', '--bundle', bundle.dir, id]),
     );
     hasRun = result.code === 0;
     if (hasRun) {

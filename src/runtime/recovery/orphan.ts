@@ -20,7 +20,7 @@ export function laneOfOrphan(orphan: Orphan): string {
     case 'netns':
       return orphan.path;
     case 'cgroup':
-      return /(?:^|\/)(?:pod)?([0-9a-f]{64})$/.exec(orphan.path)?.[1] ?? orphan.path;
+      return /(?:^|\/|pod|-)([0-9a-f]{64})(?:\.slice)?$/.exec(orphan.path)?.[1] ?? orphan.path;
     case 'snapshot':
       return containerOfSnapshot(orphan.id) ?? orphan.id;
     default:

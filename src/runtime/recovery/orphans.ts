@@ -1,5 +1,6 @@
 import { basename, dirname, join } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
+import { podOfCgroup, taskOfCgroup } from '../cgroup-layout.ts';
 import type { RuntimeContext } from '../context.ts';
 import { inCgroupLane } from '../release-table.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
@@ -65,13 +66,14 @@ async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean)
   for (const pod of await rt.cgroups.children(parent)) {
     const path = join(parent, pod);
     // By the id of its sandbox, or by that of the pod, which only whoever asked for the sandbox knows.
-    if (/^pod./.test(pod) && !isPodOfSandbox(rt, path)) {
+    if (podOfCgroup(rt.settings, pod) !== undefined && !isPodOfSandbox(rt, path)) {
       orphans.push({ kind: 'cgroup', path });
       continue;
     }
     const children = await rt.cgroups.children(path);
     for (const child of children) {
-      if (ID.test(child) && !known(child)) orphans.push({ kind: 'cgroup', path: join(path, child) });
+      const id = taskOfCgroup(child);
+      if (id !== undefined && !known(id)) orphans.push({ kind: 'cgroup', path: join(path, child) });
     }
   }
   return orphans;
@@ -136,9 +138,10 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
 /** A container's group is named by its id; a pod's has those of its containers in it. */
 async function tasksIn(rt: RuntimeContext, path: string): Promise<[id: string, path: string][]> {
   const children = await rt.cgroups.children(path);
-  return [path, ...children.map((child) => join(path, child))].flatMap((each): [string, string][] =>
-    ID.test(basename(each)) ? [[basename(each), each]] : [],
-  );
+  return [path, ...children.map((child) => join(path, child))].flatMap((each): [string, string][] => {
+    const id = taskOfCgroup(basename(each));
+    return id === undefined ? [] : [[id, each]];
+  });
 }
 
 /**
@@ -148,7 +151,7 @@ async function tasksIn(rt: RuntimeContext, path: string): Promise<[id: string, p
 async function deleteLostTask(op: Op, rt: RuntimeContext, id: string, cgroupPath: string): Promise<void> {
   const traces = rt.specs.taskTraces({ id, facts: { cgroupPath, sandboxId: '' } });
   // A sandbox's own process has its group in that of the pod, by the same id.
-  const isInfra = basename(dirname(cgroupPath)) === `pod${id}`;
+  const isInfra = podOfCgroup(rt.settings, basename(dirname(cgroupPath))) === id;
   await rt.tasks.delete(op, isInfra ? { ...traces, bundleDir: rt.paths.sandbox(id).infraBundle } : traces, {
     force: true,
   });

@@ -1,17 +1,18 @@
 import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import { failedPrecondition } from '../../lib/errors.ts';
+import { taskCgroup, type CgroupSettings } from '../cgroup-layout.ts';
 import { buildInfraSpec } from '../oci/build-infra-spec.ts';
 import type { HostFacts, NamespaceChoice } from '../oci/container-spec-input.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { RuntimePaths, SandboxPaths } from '../store/paths.ts';
-import type { SandboxMeta } from '../store/sandbox-record.ts';
+import { cgroupDriverOf, type SandboxMeta } from '../store/sandbox-record.ts';
 import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 
 export interface InfraTaskDeps {
   readonly paths: Pick<RuntimePaths, 'infraRootfs'>;
+  readonly settings: CgroupSettings;
   readonly host: HostFacts;
   /** For a sandbox of a time before each had its own in its record. */
   fallback(): OciRuntimeLocation;
@@ -36,7 +37,7 @@ export class InfraTaskBuilder {
     return {
       id: meta.id,
       bundleDir: paths.infraBundle,
-      cgroupPath: join(meta.facts.cgroupPath, meta.id),
+      cgroupPath: taskCgroup(meta.facts.cgroupPath, cgroupDriverOf(meta.facts), this.#deps.settings, meta.id),
       runtime: meta.facts.runtime ?? this.#deps.fallback(),
     };
   }
@@ -63,6 +64,7 @@ export class InfraTaskBuilder {
       },
       ...(meta.facts.idMappings === undefined ? {} : { userNamespace: paths.user }),
       cgroupPath,
+      systemdCgroup: runtime.systemdCgroup === true,
       seccomp: this.#deps.seccomp.forCapabilities([]),
     });
     return { id: meta.id, bundleDir, terminal: false, stdin: false, stdinOnce: false, cgroupPath, runtime, oci };

@@ -1,17 +1,14 @@
-import { basename, join, normalize } from 'node:path';
+import { basename, join } from 'node:path';
 import { NamespaceMode, type PodSandboxConfig, type PodSandboxMetadata } from '../../cri/gen/api.ts';
 import { invalidArgument } from '../../lib/errors.ts';
-import { isCgroupPath } from '../../linux/cgroups.ts';
 import { podSysctl } from '../../linux/sysctl-name.ts';
+import { requestedCgroup, type CgroupSettings } from '../cgroup-layout.ts';
 import type { WorkingRuntime } from '../oci/probe.ts';
-import { isOwnCgroup } from '../own-cgroups.ts';
 import type { SandboxFacts, SandboxNamespaces } from '../store/sandbox-record.ts';
 import { userNamespaceOf } from './user-namespace.ts';
 
-export interface SandboxHost {
-  readonly instance: string;
+export interface SandboxHost extends CgroupSettings {
   readonly netnsDir: string;
-  readonly cgroupParent: string;
   readonly hostname: string;
   /** That is asked for. */
   readonly handler: Pick<WorkingRuntime, 'runtime' | 'features'>;
@@ -35,7 +32,7 @@ export function planSandbox(
     ...(idMappings === undefined ? {} : { idMappings }),
     namespaces,
     hostname: namespaces.uts === 'host' || config.hostname === '' ? host.hostname : config.hostname,
-    cgroupPath: cgroupPathOf(config.linux?.cgroupParent ?? '', id, host.cgroupParent),
+    cgroupPath: requestedCgroup(host, config.linux?.cgroupParent ?? '', id),
   };
   return namespaces.network === 'pod'
     ? { ...facts, netnsPath: join(host.netnsDir, `gantry-${host.instance}-${id.slice(0, 16)}`) }
@@ -72,14 +69,6 @@ export function namespacesOf(config: PodSandboxConfig): SandboxNamespaces {
   };
   const netAndUts = network === NamespaceMode.NODE ? 'host' : 'pod';
   return { network: netAndUts, uts: netAndUts, pid: mode(pid, 'PID'), ipc: mode(ipc, 'IPC') };
-}
-
-function cgroupPathOf(parent: string, id: string, ours: string): string {
-  if (parent === '') return join(ours, `pod${id}`);
-  if (!isCgroupPath(`/${parent}`)) throw invalidArgument(`cgroup_parent ${JSON.stringify(parent)} is no cgroup path`);
-  const path = normalize(`/${parent}`).replace(/\/+$/, '');
-  if (isOwnCgroup(path, ours)) throw invalidArgument(`cgroup_parent ${parent}: that cgroup is Gantry's own`);
-  return path;
 }
 
 export interface SortedSysctls {

@@ -4,6 +4,7 @@ import type { JournalSubject } from '../../journal/journal.ts';
 import type { IdMappings } from '../../linux/id-mappings.ts';
 import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { SandboxStatus } from '../sandbox/state.ts';
+import type { CgroupDriver } from '../settings.ts';
 import type { RecordCodec, RecordStore, StoredRecord } from './record-store.ts';
 
 /** How a sandbox's namespaces come about. `own`: each container has one of its own. */
@@ -26,10 +27,15 @@ export interface SandboxFacts {
   readonly hostname: string;
   /** Set where the pod has a user namespace of its own. */
   readonly idMappings?: IdMappings;
-  /** Below the cgroup mounts; every container of the pod has its own below it. */
+  /** Below the cgroup mounts; every container of the pod has its own below it, made by the same driver: `runtime` says which. */
   readonly cgroupPath: string;
   /** Set where the pod has a network of its own. */
   readonly netnsPath?: string;
+}
+
+/** Who makes the cgroups of its containers. */
+export function cgroupDriverOf({ runtime }: Pick<SandboxFacts, 'runtime'>): CgroupDriver {
+  return runtime?.systemdCgroup === true ? 'systemd' : 'cgroupfs';
 }
 
 export interface SandboxMeta {

@@ -4,6 +4,7 @@ import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { GantryError, internal, isKind, messageOf, withContext } from '../../lib/errors.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import { waitingFor } from '../../lib/waits.ts';
+import { globalOptions } from '../oci/oci-runtime.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import { bundleFiles, socketName } from './bundle-files.ts';
 import { spawnConmon, type ConmonProcess, type SyncMessage } from './conmon.ts';
@@ -79,8 +80,10 @@ function createArguments(context: TaskContext, request: CreateTaskRequest): stri
     ...['--log-level', 'error'],
     // An fsync of the log would hold the exit file back, for seconds on a busy disk.
     '--no-sync-log',
-    ...['--runtime-arg', `--root=${runtime.root}`],
-    ...['--runtime-arg', `--log=${files.runtimeLog}`, '--runtime-arg', '--log-format=json'],
+    ...[...globalOptions(runtime), `--log=${files.runtimeLog}`, '--log-format=json'].flatMap((word) => [
+      '--runtime-arg',
+      word,
+    ]),
     ...(request.terminal ? ['--terminal'] : []),
     ...(request.stdin ? ['--stdin'] : []),
     // A terminal's stays open in any case, as the field has it: `kubectl attach -it` comes back to what `kubectl run -it` has left.

@@ -101,7 +101,7 @@ async function deleteFromRuntime(
     if (op.signal.aborted) throw error;
     // FAILURES.md row 31. Its processes have ended and its cgroup is removed next; what else it keeps is its state folder.
     if (isUninstalled(error)) {
-      op.log.warn({ containerId: task.id, runtime: runtime.path }, 'its OCI runtime is gone: taken away by hand');
+      op.log.warn({ containerId: task.id, runtime: task.runtime.path }, 'its OCI runtime is gone: taken away by hand');
     } else {
       if (!(await isInTheWay(context, task, stateDir, options))) throw error;
       await context.trees.remove(op, task.runtime.root, stateDir);

@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { detached, raceSignal, type Op } from '../../lib/abort.ts';
 import { failedPrecondition, internal, invalidArgument, isKind, messageOf, unavailable } from '../../lib/errors.ts';
 import { DEFAULT_TERM } from '../oci/command-line.ts';
+import { globalOptions } from '../oci/oci-runtime.ts';
 import { classifyRuntimeError } from '../oci/runtime-error.ts';
 import type { OciProcess, OciSpec } from '../oci/spec.ts';
 import { bundleFiles } from './bundle-files.ts';
@@ -179,8 +180,10 @@ function execArguments(task: Task, place: ExecPlace, fds: ExecFds): string[] {
     // No exit folder: the code comes on the sync pipe.
     ...['--log-path', 'passthrough', '--socket-dir-path', place.dir],
     ...['--log-level', 'error', '--no-sync-log'],
-    ...['--runtime-arg', `--root=${task.runtime.root}`],
-    ...['--runtime-arg', `--log=${place.runtimeLog}`, '--runtime-arg', '--log-format=json'],
+    ...[...globalOptions(task.runtime), `--log=${place.runtimeLog}`, '--log-format=json'].flatMap((word) => [
+      '--runtime-arg',
+      word,
+    ]),
     ...['--cgroup', place.cgroupName, ...fds.runtimeOptions].flatMap((word) => ['--runtime-opt', word]),
   ];
 }

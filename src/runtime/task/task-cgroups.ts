@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { failedPrecondition } from '../../lib/errors.ts';
 import type { Cgroups } from '../../linux/cgroups.ts';
+import type { UnitCgroups } from '../../linux/unit-cgroups.ts';
 
 /** What this room needs of the cgroups. Paths are below the cgroup mounts; one that is not there holds nothing. */
 export interface TaskCgroups {
@@ -16,18 +17,18 @@ export interface TaskCgroups {
   procs(path: string, recursive: boolean): Promise<number[]>;
   /** SIGKILL to everything in it and below, until nothing is left. */
   killAll(op: Op, path: string): Promise<void>;
-  /** With what is below it. Unavailable while processes are in it. */
+  /** With what is below it, and what of systemd's goes with it. Unavailable while processes are in it. */
   remove(op: Op, path: string): Promise<void>;
 }
 
-export function linuxTaskCgroups(cgroups: Cgroups): TaskCgroups {
+export function linuxTaskCgroups(cgroups: Cgroups, unitCgroups: Pick<UnitCgroups, 'remove'> = cgroups): TaskCgroups {
   return {
     createSubgroup: (path) => createSubgroup(cgroups, path),
     removeSubgroup: (op, path, prefix) => cgroups.removeBelow(op, path, prefix),
     moveProcess: (path, pid) => cgroups.moveProcess(path, pid),
     procs: (path, recursive) => cgroups.procs(path, recursive),
     killAll: (op, path) => cgroups.killAll(op, path),
-    remove: (op, path) => cgroups.remove(op, path),
+    remove: (op, path) => unitCgroups.remove(op, path),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { OciSpec } from '../oci/spec.ts';
 
 /**
@@ -19,7 +20,7 @@ export interface Task {
   readonly logPath?: string;
   readonly terminal: boolean;
   /** Which OCI runtime made it. Its commands work only with the same program and state folder. */
-  readonly runtime: { readonly name: string; readonly path: string; readonly root: string };
+  readonly runtime: OciRuntimeLocation;
 }
 
 export interface CreateTaskRequest {

@@ -221,8 +221,8 @@ describe('with a containerd and a second Gantry on the same network', { skip }, 
   test('killed at each step of connecting and disconnecting: an address is given back when nobody has it, and to nobody else before', async () => {
     await using root = await TempRoot.make();
     await (await openWithImage(root, {})).close();
-    const { data, state, instance, cgroupParent, registryConfigDir, criSocket } = root;
-    const places = { data, state, instance, cgroupParent, registryConfigDir, criSocket, ...shared() };
+    const { data, state, instance, cgroupParent, cgroupDriver, registryConfigDir, criSocket } = root;
+    const places = { data, state, instance, cgroupParent, cgroupDriver, registryConfigDir, criSocket, ...shared() };
     const neighbours: NeighbourPod[] = [];
     await using daemon = new FaultDaemon(places, async () => {
       neighbours.push(await containerd.runPod(`meanwhile-${String(neighbours.length)}`));

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { execFile } from '../../../src/linux/exec.ts';
 import { silentLog } from '../../../src/lib/log.ts';
+import { isSystemdHere } from '../../../src/linux/systemd-units.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 import { TempRoot } from '../../support/temp-root.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
+const onSystemd = (await isSystemdHere()) && 'systemd runs this machine';
 const DAEMON = new URL('../../../bin/gantryd', import.meta.url).pathname;
 /** For a daemon that hangs instead of refusing; it refuses at once. */
 const PATIENCE_MS = 180_000;
@@ -48,6 +50,19 @@ describe('settings that cannot work', { skip }, () => {
   test('an empty value, which is not the default', async () => {
     await refused(['--root='], /--root: the value is empty/);
     await refused(['--config='], /--config: the value is empty/);
+  });
+
+  test('the systemd cgroup driver where systemd does not run the machine', { skip: onSystemd }, async () => {
+    const words = /--cgroup-driver systemd: systemd does not run this machine$/m;
+    await refused(['--cgroup-driver=systemd'], words);
+    await refused(['--cgroup-driver=auto', '--cgroup-parent=gantry-x.slice'], words);
+    await writeFile(join(root.data, 'cgroup-driver'), 'systemd\n');
+    await refused(['--cgroup-driver=auto'], /systemd does not run this machine; \S+ has had it: /);
+    await rm(join(root.data, 'cgroup-driver'));
+    await refused(
+      ['--cgroup-driver=cgroupfs', '--cgroup-parent=gantry.slice'],
+      /--cgroup-parent: gantry\.slice is a unit/,
+    );
   });
 
   test('a socket where no folder can be made', async () => {

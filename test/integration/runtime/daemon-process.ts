@@ -35,8 +35,12 @@ export class DaemonProcess implements AsyncDisposable {
 
   /** Returns when it answers. */
   async start(): Promise<void> {
-    const { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket } = this.#root;
-    const places: Places = { data, state, netnsDir, instance, cgroupParent, cniConfDir, registryConfigDir, criSocket };
+    const { data, state, netnsDir, instance, cgroupParent, cgroupDriver } = this.#root;
+    const { cniConfDir, registryConfigDir, criSocket } = this.#root;
+    const places: Places = {
+      ...{ data, state, netnsDir, instance, cgroupParent, cgroupDriver },
+      ...{ cniConfDir, registryConfigDir, criSocket },
+    };
     const child = spawn(LAUNCH, [PROGRAM], {
       env: { ...process.env, PLACES: JSON.stringify(places), OPTIONS: JSON.stringify(this.#options) },
       stdio: ['ignore', 'pipe', 'inherit'],

@@ -27,7 +27,15 @@ export const op: Op = { signal: new AbortController().signal, log };
 /** Where a runtime keeps its things. */
 export type Places = Pick<
   TempRoot,
-  'data' | 'state' | 'netnsDir' | 'instance' | 'cgroupParent' | 'cniConfDir' | 'registryConfigDir' | 'criSocket'
+  | 'data'
+  | 'state'
+  | 'netnsDir'
+  | 'instance'
+  | 'cgroupParent'
+  | 'cgroupDriver'
+  | 'cniConfDir'
+  | 'registryConfigDir'
+  | 'criSocket'
 >;
 
 export interface Opened {
@@ -83,6 +91,7 @@ export async function openRuntime(root: Places, options: OpenOptions = {}): Prom
       netnsDir: root.netnsDir,
       instance: root.instance,
       cgroupParent: root.cgroupParent,
+      cgroupDriver: root.cgroupDriver,
       ociRuntime,
       runtimes: options.runtimes ?? [],
       cniConfDir: root.cniConfDir,
@@ -130,7 +139,8 @@ export class RuntimeFixture implements AsyncDisposable {
   static async make(
     optionsFor: (root: TempRoot) => OpenOptions | Promise<OpenOptions> = () => ({}),
   ): Promise<RuntimeFixture> {
-    const root = await TempRoot.make();
+    // The systemd driver wants a process of the daemon's own.
+    const root = await TempRoot.make({ cgroupDriver: 'cgroupfs' });
     try {
       const options = await optionsFor(root);
       const opened = await openWithImage(root, options);

@@ -200,7 +200,7 @@ await test('out of memory: the init is told from a child', needsRoot, async () =
 await test('a create that hangs is given up on request and leaves nothing', needsRoot, async () => {
   await using fixture = await TaskFixture.make();
   const wrapper = join(fixture.dir, 'hanging-runtime');
-  const { path, root, name } = fixture.runtime;
+  const { path, root, name } = fixture.runtime.location;
   await writeFile(
     wrapper,
     `#!/bin/sh\ncase "$*" in *" create "*) exec /bin/sh -c 'sleep 1000 & touch ${fixture.dir}/hangs; wait' hang "$@";; esac\nexec ${path} "$@"\n`,

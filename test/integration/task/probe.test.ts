@@ -23,7 +23,7 @@ async function withDeps(fn: (deps: ProbeDeps, dir: string) => Promise<void>): Pr
       {
         clock: systemClock,
         cgroupHost,
-        cgroupParent,
+        cgroupOf: (id) => `${cgroupParent}/${id}`,
         paths: new RuntimePaths(dir, dir),
         removeCgroup: (o, path) => cgroups.remove(o, path),
       },

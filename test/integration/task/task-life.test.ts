@@ -79,7 +79,7 @@ await test('a running task is not deleted, unless by force', needsRoot, async ()
 
 await test('a task is deleted without the OCI runtime that made it, when that was uninstalled', needsRoot, async () => {
   await using fixture = await TaskFixture.make();
-  const { name, path, root } = fixture.runtime;
+  const { name, path, root } = fixture.runtime.location;
   const wrapper = join(fixture.dir, 'runtime-of-yesterday');
   await writeFile(wrapper, `#!/bin/sh\nexec ${path} "$@"\n`, { mode: 0o755 });
   const { service } = fixture;

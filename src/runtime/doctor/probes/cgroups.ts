@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { isOwnCgroup, podOfCgroup, taskOfCgroup } from '../../cgroup-layout.ts';
 import type { RuntimeContext } from '../../context.ts';
-import { isOwnCgroup } from '../../own-cgroups.ts';
 import type { Found } from '../inventory.ts';
 import { OBJECT_ID } from './object-id.ts';
 
@@ -13,8 +13,8 @@ export async function findCgroups(
   const found: Found[] = [];
   for (const name of await rt.cgroups.children(parent)) {
     const path = join(parent, name);
-    if (isOwnCgroup(path, parent)) continue;
-    const pod = /^pod(.+)$/.exec(name)?.[1];
+    if (isOwnCgroup(rt.settings, path)) continue;
+    const pod = podOfCgroup(rt.settings, name);
     if (pod === undefined) {
       found.push({ kind: 'cgroup', key: path, foreign: 'a group that Gantry does not make' });
       continue;
@@ -24,9 +24,10 @@ export async function findCgroups(
     // Those of a pod that nobody owns go with it.
     if (!isOwned(path)) continue;
     for (const child of await rt.cgroups.children(path)) {
-      if (!OBJECT_ID.test(child)) continue;
+      const id = taskOfCgroup(child);
+      if (id === undefined) continue;
       const key = join(path, child);
-      found.push({ kind: 'cgroup', key, ids: [child], note: await population(rt, key) });
+      found.push({ kind: 'cgroup', key, ids: [id], note: await population(rt, key) });
     }
   }
   return found;
