@@ -507,6 +507,49 @@ await test('what the API does not know is ended with its own grace and hooks; wh
   await w.until('directory gone', async () => (await readdir(join(w.directory, 'pods'))).length === 0);
 });
 
+await test('images as volumes are pulled beside the container’s own, and one that cannot be holds the container up', async (t) => {
+  const w = await world(t);
+  w.fake.pullable.add('model:1');
+  const mount = { name: 'model', mountPath: '/model' };
+  const container = {
+    name: 'main',
+    image: 'app:1',
+    volumeMounts: [mount, { ...mount, name: 'other', mountPath: '/o' }],
+  };
+  await apply(w, {
+    containers: [container],
+    volumes: [
+      { name: 'model', image: { reference: 'model:1', pullPolicy: 'IfNotPresent' } },
+      { name: 'other', image: { reference: 'nowhere:1', pullPolicy: 'IfNotPresent' } },
+      { name: 'unused', image: { reference: 'nowhere:2', pullPolicy: 'Always' } },
+    ],
+  });
+  const waiting = async (): Promise<string> => {
+    const { reason, message } = (await w.pod('web'))?.status?.containerStatuses?.[0]?.state?.waiting ?? {};
+    return `${reason ?? ''}: ${message ?? ''}`;
+  };
+  await w.until('back-off', async () => (await waiting()).startsWith('ImagePullBackOff'));
+  assert.match(await waiting(), /^ImagePullBackOff: volume "other": Back-off pulling image "nowhere:1"/);
+  assert.equal(w.fake.containers.size, 0);
+  w.fake.pullable.add('nowhere:1');
+  await w.until('ready', async () => isReady(await w.pod('web')), 60_000);
+  const [made] = w.fake.containers.values();
+  assert.deepEqual(
+    made?.config.mounts
+      .map(({ containerPath, image, readonly }) => [containerPath, image?.image, readonly])
+      .slice(0, 2),
+    [
+      ['/model', 'sha256:model:1', true],
+      ['/o', 'sha256:nowhere:1', true],
+    ],
+  );
+  assert.deepEqual(w.fake.calls.filter((call) => call.startsWith('pullImage')).sort(), [
+    'pullImage model:1',
+    'pullImage nowhere:1',
+    'pullImage nowhere:1',
+  ]);
+});
+
 await test('users of its own: refused until the runtime has them, the same after a restart, given back at the end', async (t) => {
   const w = await world(t);
   const { uid } = (await apply(w, { hostUsers: false })).metadata;

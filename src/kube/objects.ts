@@ -17,7 +17,6 @@ export type {
   ObjectReference,
   PodCondition,
   SecurityContext,
-  Volume,
   VolumeMount,
 } from 'kubernetes-types/core/v1.js';
 export type { Status, StatusCause, StatusDetails } from 'kubernetes-types/meta/v1.js';
@@ -61,12 +60,29 @@ export interface Container extends Omit<core.Container, 'lifecycle'> {
   lifecycle?: Lifecycle;
 }
 
-export interface PodSpec extends Omit<core.PodSpec, 'containers'> {
-  containers: Container[];
+/** The files of an image. */
+export interface ImageVolumeSource {
+  reference?: string;
+  pullPolicy?: string;
 }
 
-export interface ContainerStatus extends core.ContainerStatus {
+export interface Volume extends core.Volume {
+  image?: ImageVolumeSource;
+}
+
+export interface PodSpec extends Omit<core.PodSpec, 'containers' | 'volumes'> {
+  containers: Container[];
+  volumes?: Volume[];
+}
+
+export interface VolumeMountStatus extends core.VolumeMountStatus {
+  /** Of a volume of type `image`: which image it was, by its digest, whatever the tag says by now. */
+  volumeStatus?: { image?: { imageRef?: string } };
+}
+
+export interface ContainerStatus extends Omit<core.ContainerStatus, 'volumeMounts'> {
   stopSignal?: string;
+  volumeMounts?: VolumeMountStatus[];
 }
 
 export interface PodStatus extends Omit<core.PodStatus, 'containerStatuses'> {

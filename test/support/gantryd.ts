@@ -5,6 +5,7 @@ import { open, readFile, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { ContainerState } from '../../src/cri/gen/api.ts';
 import { connectCri, type CriConnection } from '../../src/cri/client.ts';
 import { connectApi } from '../../src/kube/http/connect.ts';
 import type { ApiConnection } from '../../src/kube/gantry-extensions.ts';
@@ -318,6 +319,19 @@ export class Gantryd implements AsyncDisposable {
       if (pid !== undefined && pid > 0) pids.set(metadata?.name ?? '', pid);
     }
     return pids;
+  }
+
+  /** What a shell in the first container of a pod that runs prints, by CRI: without the start of a program of ours. It has to succeed. */
+  async shell(name: string, script: string): Promise<string> {
+    const { containers } = await this.cri.runtime.listContainers(op, { filter: undefined });
+    const running = containers.find(
+      ({ labels, state }) => labels['io.kubernetes.pod.name'] === name && state === ContainerState.CONTAINER_RUNNING,
+    );
+    assert.ok(running, `no container of pod ${name} runs`);
+    const request = { containerId: running.id, cmd: ['/bin/sh', '-c', script], timeout: 60n };
+    const { exitCode, stdout, stderr } = await this.cri.runtime.execSync(op, request);
+    assert.equal(exitCode, 0, `${script}: ${Buffer.from(stderr).toString()}`);
+    return Buffer.from(stdout).toString().trim();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

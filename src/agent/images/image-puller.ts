@@ -20,9 +20,26 @@ export type ImageFailure = 'ErrImagePull' | 'ImagePullBackOff' | 'ErrImageNeverP
 
 export interface ImageWant {
   readonly pod: NodePod;
-  readonly container: Container;
+  /** What it is for. */
+  readonly container: string;
+  /** The volume of the pod that is this image, if the container itself is not to be made of it. */
+  readonly volume?: string;
+  readonly image: string;
+  readonly policy: string | undefined;
   /** The run that it is for: each run of policy Always looks again. */
   readonly attempt: number;
+}
+
+/** What the container itself is made of, then the images that it has as volumes. */
+export function imagesOf(pod: NodePod, container: Container, attempt: number): ImageWant[] {
+  const { name, image = '', imagePullPolicy, volumeMounts = [] } = container;
+  const mounted = new Set(volumeMounts.map((mount) => mount.name));
+  const volumes = (pod.spec.volumes ?? []).flatMap((volume): ImageWant[] => {
+    if (volume.image === undefined || !mounted.has(volume.name)) return [];
+    const { reference = '', pullPolicy } = volume.image;
+    return [{ pod, container: name, volume: volume.name, image: reference, policy: pullPolicy, attempt }];
+  });
+  return [{ pod, container: name, image, policy: imagePullPolicy, attempt }, ...volumes];
 }
 
 interface Job {
@@ -59,8 +76,8 @@ export class ImagePuller {
 
   /** What there is for this run of the container. The first question starts the work. */
   ensure(want: ImageWant): ImageAnswer {
-    const image = want.container.image ?? '';
-    const key = `${want.pod.uid}/${want.container.name}`;
+    const { image } = want;
+    const key = `${want.pod.uid}/${want.container}/${want.volume ?? ''}`;
     const old = this.#jobs.get(key);
     if (old?.image === image && old.attempt === want.attempt) {
       if (old.answer !== undefined) return old.answer;
@@ -83,13 +100,17 @@ export class ImagePuller {
     return { kind: 'pulling' };
   }
 
-  /** What was found must be looked for again: the runtime did not know it any more. */
+  /** What was found for the container, or for its volumes, must be looked for again: the runtime did not know it any more. */
   again(podUid: string, container: string): void {
-    this.#jobs.delete(`${podUid}/${container}`);
+    this.#forget(`${podUid}/${container}/`);
   }
 
   forget(podUid: string): void {
-    for (const key of this.#jobs.keys()) if (key.startsWith(`${podUid}/`)) this.#jobs.delete(key);
+    this.#forget(`${podUid}/`);
+  }
+
+  #forget(prefix: string): void {
+    for (const key of this.#jobs.keys()) if (key.startsWith(prefix)) this.#jobs.delete(key);
   }
 
   #failed(want: ImageWant, job: Job): ImageAnswer | undefined {
@@ -141,7 +162,7 @@ export class ImagePuller {
 
   async #find(want: ImageWant, image: string): Promise<Exclude<ImageAnswer, { kind: 'failed' }>> {
     const { op } = this.#deps;
-    const policy = want.container.imagePullPolicy ?? 'IfNotPresent';
+    const policy = want.policy ?? 'IfNotPresent';
     const present = policy === 'Always' ? undefined : await this.#status(op, image);
     if (present !== undefined) {
       this.#tell(want, 'image.present', `Container image "${image}" already present on machine`, {
@@ -196,17 +217,17 @@ export class ImagePuller {
   }
 
   #tell(
-    { pod, container }: ImageWant,
+    { pod, container, image, policy, volume }: ImageWant,
     what: string,
     message: string,
     event: { type: 'Normal' | 'Warning'; reason: 'Pulling' | 'Pulled' | 'Failed' | 'ErrImageNeverPull' | 'BackOff' },
     more: { outcome?: 'ok' | 'failed'; durationMs?: number; data?: Record<string, unknown> } = {},
   ): void {
-    const why = `pull policy ${container.imagePullPolicy ?? 'IfNotPresent'}`;
+    const why = `${volume === undefined ? '' : `volume ${volume}, `}pull policy ${policy ?? 'IfNotPresent'}`;
     this.#deps.story.tell({
       pod,
-      container: container.name,
-      image: container.image ?? '',
+      container,
+      image,
       what,
       message,
       why,

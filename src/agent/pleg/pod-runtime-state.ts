@@ -30,7 +30,17 @@ export interface RuntimeContainer {
   /** {@link ANNOTATION_BOOT}; empty: made by a version that did not note it. */
   readonly bootId: string;
   readonly createdAtMs: number;
+  /** As they were made. */
+  readonly mounts: readonly RuntimeMount[];
   readonly state: RuntimeContainerState;
+}
+
+export interface RuntimeMount {
+  readonly containerPath: string;
+  readonly readOnly: boolean;
+  readonly recursiveReadOnly: boolean;
+  /** Of an image as a volume: which one. */
+  readonly imageRef?: string;
 }
 
 export type RuntimeContainerState =

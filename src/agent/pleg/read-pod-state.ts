@@ -7,6 +7,7 @@ import {
   ListPodSandboxRequest,
   PodSandboxState,
   type ContainerStatus,
+  type Mount,
   type PodSandboxStatus,
 } from '../../cri/gen/api.ts';
 import {
@@ -17,7 +18,13 @@ import {
   LABEL_AGENT,
   LABEL_POD_UID,
 } from '../pods/names.ts';
-import type { PodRuntimeState, RuntimeContainer, RuntimeContainerState, RuntimeSandbox } from './pod-runtime-state.ts';
+import type {
+  PodRuntimeState,
+  RuntimeContainer,
+  RuntimeContainerState,
+  RuntimeMount,
+  RuntimeSandbox,
+} from './pod-runtime-state.ts';
 
 export type StateReader = Pick<
   RuntimeService,
@@ -94,7 +101,16 @@ function toContainer(status: ContainerStatus, sandboxId: string): RuntimeContain
     crashes: numberOf(annotations[ANNOTATION_CRASHES]),
     bootId: annotations[ANNOTATION_BOOT] ?? '',
     createdAtMs: nsToMs(status.createdAt),
+    mounts: status.mounts.map(toMount),
     state: toState(status),
+  };
+}
+
+function toMount({ containerPath, readonly, recursiveReadOnly, image }: Mount): RuntimeMount {
+  const imageRef = image?.imageRef || image?.image || undefined;
+  return {
+    ...{ containerPath, readOnly: readonly, recursiveReadOnly },
+    ...(imageRef === undefined ? {} : { imageRef }),
   };
 }
 

@@ -1,4 +1,5 @@
-import type { Container, ContainerState, ContainerStatus } from '../../kube/objects.ts';
+import type { Container, ContainerState, ContainerStatus, VolumeMountStatus } from '../../kube/objects.ts';
+import { containerPath } from '../sync/container-config.ts';
 import { rfc3339Seconds } from './kube-time.ts';
 import {
   hasExited,
@@ -42,6 +43,7 @@ export function containerStatus(input: ContainerStatusInput): ContainerStatus {
     containerID: id,
     // A container's record may be gone while its successors' count goes on.
     restartCount: Math.max(latest.attempt, previous?.restartCount ?? 0),
+    ...volumeMountsOf(container, latest),
   };
   const lastState = before === undefined ? {} : { terminated: terminated(before, before.state, input.runtimeName) };
   if (latest.state.kind === 'running') {
@@ -71,6 +73,24 @@ export function containerStatus(input: ContainerStatusInput): ContainerStatus {
     ready: false,
     started: false,
   };
+}
+
+/** What has come of each mount that was asked for. */
+function volumeMountsOf({ volumeMounts = [] }: Container, { mounts }: RuntimeContainer): Partial<ContainerStatus> {
+  const made = new Map(mounts.map((mount) => [mount.containerPath, mount]));
+  const statuses = volumeMounts.flatMap(({ name, mountPath }): VolumeMountStatus[] => {
+    const mount = made.get(containerPath(mountPath));
+    if (mount === undefined) return [];
+    const { readOnly, recursiveReadOnly, imageRef } = mount;
+    return [
+      {
+        ...{ name, mountPath },
+        ...(readOnly ? { readOnly, recursiveReadOnly: recursiveReadOnly ? 'Enabled' : 'Disabled' } : {}),
+        ...(imageRef === undefined ? {} : { volumeStatus: { image: { imageRef } } }),
+      },
+    ];
+  });
+  return statuses.length === 0 ? {} : { volumeMounts: statuses };
 }
 
 /** No record of it: it has not been made yet, or the runtime has lost it. */

@@ -26,12 +26,20 @@ function run(name: string, state: RuntimeContainerState, attempt = 0): RuntimeCo
     image: 'i',
     imageId: 'sha256:1',
     hash: '',
+    mounts: [],
     crashes: 0,
     bootId: 'b',
     createdAtMs: 0,
     state,
   };
 }
+
+const mounts = [
+  { containerPath: '/data', readOnly: false, recursiveReadOnly: false },
+  { containerPath: '/conf', readOnly: true, recursiveReadOnly: true },
+  { containerPath: '/model', readOnly: true, recursiveReadOnly: false, imageRef: 'sha256:2' },
+  { containerPath: '/etc/hosts', readOnly: false, recursiveReadOnly: false },
+];
 
 function status(containers: RuntimeContainer[], more: Partial<PodStatusInput> = {}): PodStatus {
   const pod = testPod({
@@ -113,4 +121,18 @@ await test('the address is kept when the sandbox is gone', () => {
     state: { uid: 'u', sandboxes: [], containers: [run('a', done), run('b', done)] },
   });
   assert.equal(after.podIP, '10.0.0.2');
+});
+
+await test('what has come of the mounts: read-only as it was made, and which image', () => {
+  const volumeMounts = ['data', 'conf', 'model', 'late'].map((name) => ({ name, mountPath: `/${name}/` }));
+  const pod = testPod({ containers: [{ name: 'a', image: 'i', volumeMounts }] });
+  const { containerStatuses } = status([{ ...run('a', running), mounts }], { pod });
+  assert.deepEqual(containerStatuses?.[0]?.volumeMounts, [
+    { name: 'data', mountPath: '/data/' },
+    { name: 'conf', mountPath: '/conf/', readOnly: true, recursiveReadOnly: 'Enabled' },
+    {
+      ...{ name: 'model', mountPath: '/model/', readOnly: true, recursiveReadOnly: 'Disabled' },
+      volumeStatus: { image: { imageRef: 'sha256:2' } },
+    },
+  ]);
 });

@@ -32,6 +32,7 @@ function container(name: string, state: RuntimeContainerState, more: Partial<Run
     attempt,
     image: 'i',
     imageId: 'sha256:1',
+    mounts: [],
     hash: containerHash({ name, image: 'i' }),
     crashes: 0,
     bootId: 'this-boot',

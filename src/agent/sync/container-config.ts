@@ -41,7 +41,9 @@ export interface ContainerConfigInput {
   readonly imageRef: string;
   /** User that the image asks for, to hold `runAsNonRoot` against. */
   readonly imageUser: ImageUser;
-  /** Host path of each volume, by name. */
+  /** Images of the container's volumes of that type as the runtime names them after the pull, by volume. */
+  readonly imageVolumes: ReadonlyMap<string, string>;
+  /** Host path of each other volume, by name. */
   readonly volumePaths: ReadonlyMap<string, string>;
   /** The pod's /etc/hosts on the host, if the pod gets one. */
   readonly hostsFile: string | undefined;
@@ -116,11 +118,24 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
       .filter(({ configMap, secret }) => configMap !== undefined || secret !== undefined)
       .map(({ name }) => name),
   );
+  const references = new Map((input.pod.spec.volumes ?? []).map(({ name, image }) => [name, image?.reference]));
   const result = (input.container.volumeMounts ?? []).map((mount): DeepPartial<Mount> => {
+    const userSpecifiedImage = references.get(mount.name);
+    if (userSpecifiedImage !== undefined) {
+      const image = input.imageVolumes.get(mount.name);
+      if (image === undefined) throw new ConfigError(`the image of volume "${mount.name}" is not there`);
+      return {
+        containerPath: containerPath(mount.mountPath),
+        image: { image, userSpecifiedImage },
+        imageSubPath: mount.subPath ?? '',
+        // Whatever the manifest says: there is nothing to write to.
+        readonly: true,
+      };
+    }
     const hostPath = input.volumePaths.get(mount.name);
     if (hostPath === undefined) throw new ConfigError(`volume "${mount.name}" is not mounted`);
     return {
-      containerPath: absolute(mount.mountPath),
+      containerPath: containerPath(mount.mountPath),
       hostPath,
       readonly: mount.readOnly === true || ownedFiles.has(mount.name),
       propagation: propagation(mount.mountPropagation),
@@ -133,11 +148,14 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
   const { userNamespace } = input;
   if (userNamespace === undefined) return result;
   // On the disk a file belongs to whom it belongs to inside: volumes go from pod to pod, and users on the host do not.
-  return result.map((mount) => ({ ...mount, uidMappings: [userNamespace], gidMappings: [userNamespace] }));
+  // The runtime maps an image's files with the container's own.
+  return result.map((mount) =>
+    mount.image === undefined ? { ...mount, uidMappings: [userNamespace], gidMappings: [userNamespace] } : mount,
+  );
 }
 
-/** A relative mount path is read from the container's root, and a slash at the end means nothing. */
-function absolute(path: string): string {
+/** Where a mount is in the container: a relative path is read from its root, and a slash at the end means nothing. */
+export function containerPath(path: string): string {
   const trimmed = path.replace(/\/+$/, '');
   return trimmed.startsWith('/') ? trimmed : `/${trimmed}`;
 }

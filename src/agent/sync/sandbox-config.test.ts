@@ -59,6 +59,7 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
     env: new Map([['WHO', Buffer.from('me')]]),
     imageRef: 'sha256:1',
     imageUser: { kind: 'name', name: '' },
+    imageVolumes: new Map(),
     volumePaths: new Map([['data', '/pods/data']]),
     hostsFile: '/pods/etc-hosts',
     logPath: 'main/3.log',
@@ -216,4 +217,30 @@ await test('users of its own: in both requests, and on each mount', () => {
   );
   const plain = sandboxConfig({ pod: testPod(), attempt: 0, logDirectory: '', dns, cgroupParent: '/g' });
   assert.equal(plain.linux?.securityContext?.namespaceOptions?.usernsOptions, undefined);
+});
+
+await test('an image as a volume: read-only, whole or in part, and never with ids of its own', () => {
+  const userNamespace = { containerId: 0, hostId: 655_360, length: 65_536 };
+  const pod = testPod({ volumes: [{ name: 'model', image: { reference: 'example.test/model:1' } }] });
+  const container = {
+    name: 'main',
+    image: 'i',
+    volumeMounts: [
+      { name: 'model', mountPath: '/model', readOnly: false },
+      { name: 'model', mountPath: '/part', subPath: 'deep/er' },
+    ],
+  };
+  const imageVolumes = new Map([['model', 'sha256:2']]);
+  const { mounts } = containerConfig(input({ pod, container, imageVolumes, userNamespace, hostsFile: undefined }));
+  assert.deepEqual(
+    mounts.map((mount) => [
+      ...[mount.containerPath, mount.hostPath, mount.readonly, mount.imageSubPath],
+      ...[mount.image?.image, mount.image?.userSpecifiedImage, mount.uidMappings],
+    ]),
+    [
+      ['/model', '', true, '', 'sha256:2', 'example.test/model:1', []],
+      ['/part', '', true, 'deep/er', 'sha256:2', 'example.test/model:1', []],
+    ],
+  );
+  assert.throws(() => containerConfig(input({ pod, container })), /the image of volume "model" is not there/);
 });

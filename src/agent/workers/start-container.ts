@@ -4,11 +4,12 @@ import { withDeadline, type Op } from '../../lib/abort.ts';
 import { messageOf } from '../../lib/errors.ts';
 import { CreateContainerRequest } from '../../cri/gen/api.ts';
 import { LABEL_AGENT } from '../pods/names.ts';
+import { imagesOf, type ImageAnswer } from '../images/image-puller.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import type { RuntimeSandbox } from '../pleg/pod-runtime-state.ts';
 import type { ContainerStart } from '../sync/compute-pod-actions.ts';
 import { ConfigError } from '../sync/config-error.ts';
-import { containerConfig } from '../sync/container-config.ts';
+import { containerConfig, type ContainerConfigInput } from '../sync/container-config.ts';
 import { buildEnv, envReferences } from '../sync/env.ts';
 import { readReferences } from '../sync/read-references.ts';
 import { sandboxConfigOf, userNamespaceOf, writeHostsFile } from './create-sandbox.ts';
@@ -42,11 +43,11 @@ export async function startContainer(
   const { container } = start;
   let id = start.createdId;
   if (id === undefined) {
-    const image = deps.images.ensure({ pod, container, attempt: start.attempt });
-    if (image.kind !== 'present') return image;
+    const images = ensureImages(deps, pod, start);
+    if (images.kind !== 'present') return images;
     const startedMs = deps.clock.monotonicMs();
     try {
-      id = await create(op, deps, context, start, image);
+      id = await create(op, deps, context, start, images);
     } catch (error) {
       if (op.signal.aborted) throw error;
       // The image may have been removed since it was found.
@@ -67,6 +68,30 @@ export async function startContainer(
     });
   }
   return await startCreated(op, deps, context, start, id);
+}
+
+type Images = Pick<ContainerConfigInput, 'imageRef' | 'imageUser' | 'imageVolumes'>;
+
+/** All of them are looked for side by side. A failure of any is an answer, whatever else is on its way. */
+function ensureImages(
+  deps: WorkerDeps,
+  pod: NodePod,
+  { container, attempt }: ContainerStart,
+): ({ readonly kind: 'present' } & Images) | Exclude<ImageAnswer, { kind: 'present' }> {
+  const answers = imagesOf(pod, container, attempt).map((want) => ({ want, answer: deps.images.ensure(want) }));
+  const imageVolumes = new Map<string, string>();
+  let own: Omit<Images, 'imageVolumes'> | undefined;
+  let pulling = false;
+  for (const { want, answer } of answers) {
+    if (answer.kind === 'failed') {
+      const about = want.volume === undefined ? '' : `volume "${want.volume}": `;
+      return { ...answer, message: `${about}${answer.message}` };
+    }
+    if (answer.kind === 'pulling') pulling = true;
+    else if (want.volume !== undefined) imageVolumes.set(want.volume, answer.imageRef);
+    else own = { imageRef: answer.imageRef, imageUser: answer.user };
+  }
+  return pulling || own === undefined ? { kind: 'pulling' } : { kind: 'present', ...own, imageVolumes };
 }
 
 async function startCreated(
@@ -107,7 +132,7 @@ async function create(
   deps: WorkerDeps,
   context: StartContext,
   start: ContainerStart,
-  image: { readonly imageRef: string; readonly user: Parameters<typeof containerConfig>[0]['imageUser'] },
+  images: Images,
 ): Promise<string> {
   const { pod, sandbox } = context;
   const { container } = start;
@@ -139,8 +164,9 @@ async function create(
     crashes: start.crashes,
     bootId: deps.bootId,
     env: env.variables,
-    imageRef: image.imageRef,
-    imageUser: image.user,
+    imageRef: images.imageRef,
+    imageUser: images.imageUser,
+    imageVolumes: images.imageVolumes,
     volumePaths: context.volumePaths,
     hostsFile: await writeHostsFile(deps, pod, ips),
     logPath,

@@ -138,6 +138,42 @@ test('a pod with users of its own has no namespace of the host, and only users t
   );
 });
 
+test('an image as a volume', () => {
+  const of = (image: object, mount: object = {}, more: object[] = []): string[] =>
+    specIssues({
+      containers: [{ name: 'a', image: 'x', volumeMounts: [{ name: 'v', mountPath: '/v', ...mount }] }],
+      volumes: [{ name: 'v', image }, ...more],
+    });
+  const at = 'spec.volumes[0].image';
+  assert.deepEqual(of({ reference: 'x', pullPolicy: 'Never' }, { subPath: 'a/b', readOnly: false }), []);
+  assert.deepEqual(of({}), [`${at}.reference: Required value`]);
+  assert.deepEqual(of({ reference: 'x ', pullPolicy: 'Often' }), [
+    `${at}.reference: Invalid value: "x ": must not have leading or trailing whitespace`,
+    `${at}.pullPolicy: Unsupported value: "Often": supported values: "Always", "IfNotPresent", "Never"`,
+  ]);
+  const path = 'spec.containers[0].volumeMounts[0].subPath';
+  assert.deepEqual(of({ reference: 'x' }, { subPath: '/a' }), [
+    `${path}: Invalid value: "/a": must be a relative path`,
+  ]);
+  assert.deepEqual(of({ reference: 'x' }, { subPath: 'a/../..' }), [
+    `${path}: Invalid value: "a/../..": must not contain '..'`,
+  ]);
+  assert.deepEqual(of({ reference: 'x' }, { name: 'e', subPath: 'a' }, [{ name: 'e', emptyDir: {} }]), [
+    `${path}: Forbidden: not supported by Gantry: mounting a part of a volume that is no image`,
+  ]);
+  const { volumes } = defaulted({
+    containers: [{ name: 'a', image: 'x' }],
+    volumes: [
+      { name: 'a', image: { reference: 'x' } },
+      { name: 'b', image: { reference: 'x:1' } },
+    ],
+  });
+  assert.deepEqual(
+    volumes?.map(({ image }) => image?.pullPolicy),
+    ['Always', 'IfNotPresent'],
+  );
+});
+
 test('values of fields and resources in the environment', () => {
   const of = (valueFrom: object): string[] =>
     specIssues({ containers: [{ name: 'a', image: 'x', env: [{ name: 'E', valueFrom }] }] });

@@ -1,4 +1,4 @@
-import type { Container, PodSpec, VolumeMount } from '../objects.ts';
+import type { Container, PodSpec, Volume, VolumeMount } from '../objects.ts';
 import { compareQuantities, isQuantity } from '../quantity.ts';
 import { envRules } from './env-rules.ts';
 import { duplicate, forbidden, invalid, missingTarget, notSupported, required } from './issue.ts';
@@ -7,7 +7,7 @@ import type { FieldPath, Issue } from './issue.ts';
 export function containerRules(
   container: Container,
   spec: PodSpec,
-  volumeNames: ReadonlySet<string>,
+  volumes: ReadonlyMap<string, Volume>,
   at: FieldPath,
 ): Issue[] {
   const issues: Issue[] = [];
@@ -25,7 +25,7 @@ export function containerRules(
     ...envRules(container, at),
     ...portRules(container, at),
     ...resourceRules(container, at),
-    ...mountRules(container, volumeNames, at),
+    ...mountRules(container, volumes, at),
     ...hookRules(container, spec, at),
     ...securityRules(container, at),
   );
@@ -71,11 +71,17 @@ function resourceRules(container: Container, at: FieldPath): Issue[] {
   return issues;
 }
 
-function mountRules(container: Container, volumeNames: ReadonlySet<string>, at: FieldPath): Issue[] {
+function mountRules(container: Container, volumes: ReadonlyMap<string, Volume>, at: FieldPath): Issue[] {
   const issues: Issue[] = [];
   for (const [index, mount] of (container.volumeMounts ?? []).entries()) {
     const path = [...at, 'volumeMounts', index];
-    if (mount.name !== '' && !volumeNames.has(mount.name)) issues.push(missingTarget([...path, 'name'], mount.name));
+    const volume = volumes.get(mount.name);
+    if (mount.name !== '' && volume === undefined) issues.push(missingTarget([...path, 'name'], mount.name));
+    if ((mount.subPath ?? '') !== '' && volume !== undefined && volume.image === undefined) {
+      issues.push(
+        forbidden([...path, 'subPath'], 'not supported by Gantry: mounting a part of a volume that is no image'),
+      );
+    }
     issues.push(...mountPathRules(mount, [...path, 'mountPath']));
     if (mount.mountPropagation === 'Bidirectional' && container.securityContext?.privileged !== true) {
       issues.push(

@@ -1,4 +1,4 @@
-import { dnsLabel, dnsSubdomain, envName, ipAddress, portName, signalName } from './names.ts';
+import { descendingPath, dnsLabel, dnsSubdomain, envName, ipAddress, portName, signalName } from './names.ts';
 import {
   checked,
   flag,
@@ -56,7 +56,8 @@ const volumeMount: Fields = {
   readOnly: has(flag),
   mountPropagation: has(oneOf('None', 'HostToContainer', 'Bidirectional')),
   recursiveReadOnly: refuse('recursive read-only mounts', 'Disabled'),
-  subPath: refuse('mounting a part of a volume'),
+  // Of which kinds of volumes, the rules say.
+  subPath: has(checked((value) => (value === '' ? undefined : descendingPath(value)))),
   subPathExpr: refuse('mounting a part of a volume'),
   bindMountOptions: refuse('options of bind mounts'),
 };

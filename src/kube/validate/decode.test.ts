@@ -206,7 +206,7 @@ const bad: readonly (readonly [what: string, text: string, ...expected: string[]
     pod(
       '  volumes: [{name: a, persistentVolumeClaim: {claimName: x}}, {name: b, emptyDir: {}, hostPath: {path: /x}}]\n',
     ),
-    'f.yaml:9: spec.volumes[0].persistentVolumeClaim: Forbidden: not supported by Gantry: volumes of this kind; supported are emptyDir, hostPath, configMap and secret',
+    'f.yaml:9: spec.volumes[0].persistentVolumeClaim: Forbidden: not supported by Gantry: volumes of this kind; supported are emptyDir, hostPath, configMap, secret and image',
     'f.yaml:9: spec.volumes[1].hostPath: Forbidden: may not specify more than 1 volume type',
   ],
   [

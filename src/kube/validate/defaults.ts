@@ -43,6 +43,7 @@ function podDefaults(spec: PodSpec): void {
     if (volume.configMap !== undefined) volume.configMap.defaultMode ??= 0o644;
     if (volume.secret !== undefined) volume.secret.defaultMode ??= 0o644;
     if (volume.hostPath !== undefined) volume.hostPath.type ??= '';
+    if (volume.image !== undefined) volume.image.pullPolicy ??= pullPolicyOf(volume.image.reference ?? '');
   }
   for (const container of spec.containers) containerDefaults(container, spec);
 }

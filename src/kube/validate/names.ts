@@ -68,12 +68,15 @@ export const dataKey: Check = (value) => {
 };
 
 /** A path inside a volume: relative, and never out of it. */
-export const localPath: Check = (value) => {
+export const descendingPath: Check = (value) => {
   if (value.startsWith('/')) return 'must be a relative path';
   if (value.split('/').includes('..')) return "must not contain '..'";
-  if (value.startsWith('..')) return "must not start with '..'";
   return undefined;
 };
+
+/** Of a file in a volume of ours, where names with two dots are ours. */
+export const localPath: Check = (value) =>
+  descendingPath(value) ?? (value.startsWith('..') ? "must not start with '..'" : undefined);
 
 export const ipAddress: Check = (value) =>
   isIP(value) === 0 ? 'must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)' : undefined;

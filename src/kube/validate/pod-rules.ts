@@ -10,9 +10,9 @@ export function podRules(pod: Pod): Issue[] {
   const at: FieldPath = ['spec'];
   const issues: Issue[] = [];
   if (spec.containers.length === 0) issues.push(required([...at, 'containers'], 'a pod needs a container'));
-  const volumeNames = new Set((spec.volumes ?? []).map((volume) => volume.name));
+  const volumes = new Map((spec.volumes ?? []).map((volume) => [volume.name, volume]));
   for (const [index, container] of spec.containers.entries()) {
-    issues.push(...containerRules(container, spec, volumeNames, [...at, 'containers', index]));
+    issues.push(...containerRules(container, spec, volumes, [...at, 'containers', index]));
   }
   for (const [index, volume] of (spec.volumes ?? []).entries()) {
     issues.push(...volumeRules(volume, [...at, 'volumes', index]));

@@ -1,4 +1,4 @@
-import { dnsLabel, dnsSubdomain, localPath } from './names.ts';
+import { dnsLabel, dnsSubdomain, localPath, type Check } from './names.ts';
 import {
   checked,
   flag,
@@ -14,7 +14,9 @@ import {
   type Fields,
 } from './schema.ts';
 
-const SUPPORTED = 'supported are emptyDir, hostPath, configMap and secret';
+const SUPPORTED = 'supported are emptyDir, hostPath, configMap, secret and image';
+
+const trimmed: Check = (value) => (value === value.trim() ? undefined : 'must not have leading or trailing whitespace');
 
 const keyToPath: Fields = { key: must(text), path: must(checked(localPath)), mode: has(integer(0, 0o777)) };
 
@@ -44,6 +46,7 @@ const sources: Fields = {
       optional: has(flag),
     }),
   ),
+  image: has(object({ reference: must(checked(trimmed)), pullPolicy: has(oneOf('Always', 'IfNotPresent', 'Never')) })),
   ...Object.fromEntries(
     [
       'awsElasticBlockStore',
@@ -60,7 +63,6 @@ const sources: Fields = {
       'gcePersistentDisk',
       'gitRepo',
       'glusterfs',
-      'image',
       'iscsi',
       'nfs',
       'persistentVolumeClaim',

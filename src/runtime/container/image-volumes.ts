@@ -28,7 +28,7 @@ export function decideImageVolumes(images: ImageLookup, mounts: readonly Mount[]
     return {
       containerPath,
       imageId: found.id,
-      shown: image.image,
+      shown: image.userSpecifiedImage || image.image,
       diffIds: found.diffIds,
       ...(imageSubPath === '' ? {} : { subPath: imageSubPath }),
     };

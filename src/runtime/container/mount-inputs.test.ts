@@ -38,7 +38,9 @@ test('recursive read-only: with readonly, without propagation, and where there i
   }
   const unable = { recursiveReadOnlyMounts: false, userNamespaces: false };
   assert.throws(() => input(wanted, unable), { kind: 'FailedPrecondition', message: /^RROUnsupported: / });
-  const image = { ...wanted, hostPath: '', image: { image: 'data' } };
+  // With ids, as kubelet gives them to every mount of a pod with a user namespace.
+  const ids = [{ containerId: 0, hostId: 65_536, length: 65_536 }];
+  const image = { ...wanted, hostPath: '', image: { image: 'data' }, uidMappings: ids, gidMappings: ids };
   assert.deepEqual(input(image, unable), {
     containerPath: '/c',
     hostPath: '/',

@@ -44,9 +44,9 @@ function mappingsOf(
   { containerPath, image, uidMappings, gidMappings }: Mount,
   { userNamespaces }: OciFeatures,
 ): Pick<MountInput, 'idMappings'> {
-  if (uidMappings.length + gidMappings.length === 0) return {};
+  // kubelet gives them to every mount of a pod with a user namespace. The layers of an image are mapped already.
+  if (uidMappings.length + gidMappings.length === 0 || image !== undefined) return {};
   const what = `mount ${containerPath}: id mappings`;
-  if (image !== undefined) throw invalidArgument(`${what} of an image: it has those of its pod`);
   if (uidMappings.length === 0 || gidMappings.length === 0)
     throw invalidArgument(`${what} of users and groups go together`);
   if (!userNamespaces) throw failedPrecondition(`${what}: the OCI runtime or the kernel has no such mounts`);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { chmod, readFile, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { Gantryd, op, podOf } from '../../support/gantryd.ts';
+import { Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
@@ -29,12 +29,9 @@ describe('pods with users of their own (hostUsers: false)', { skip }, () => {
     await daemon.endPods();
   });
 
-  const exec = async (pod: string, script: string): Promise<string> =>
-    (await daemon.gantry('exec', pod, '--', 'sh', '-c', script)).trim();
-
   /** The first of a pod's ids on the host. */
   const firstIdOf = async (pod: string): Promise<number> => {
-    const [, hostId, length] = (await exec(pod, 'cat /proc/self/uid_map')).split(/\s+/).map(Number);
+    const [, hostId, length] = (await daemon.shell(pod, 'cat /proc/self/uid_map')).split(/\s+/).map(Number);
     assert.equal(length, IDS_PER_POD);
     assert.ok(hostId !== undefined && hostId >= IDS_PER_POD && hostId % IDS_PER_POD === 0);
     return hostId;
@@ -45,14 +42,14 @@ describe('pods with users of their own (hostUsers: false)', { skip }, () => {
       t.skip('this OCI runtime has user namespaces');
       return;
     }
-    await daemon.apply(podOf('refused', [{}], { hostUsers: false }));
+    await daemon.create(podOf('refused', [{}], { hostUsers: false }));
     await daemon.eventWhen('refused', 'FailedCreatePodSandBox', /hostUsers: false needs user namespaces.*runc 1\.2/);
     const { stdout, code } = await daemon.cli(
       ['apply', '-f', '-'],
       JSON.stringify(podOf('x', [{}], { hostUsers: false, hostPID: true })),
     );
     assert.deepEqual([code, stdout], [1, '']);
-    await daemon.gantry('delete', 'pod', 'refused');
+    await daemon.delete('refused');
     await daemon.gone('refused');
     await leaks.assertNone();
   });
@@ -67,42 +64,47 @@ describe('pods with users of their own (hostUsers: false)', { skip }, () => {
       { name: 'disk', emptyDir: {} },
       { name: 'memory', emptyDir: { medium: 'Memory' } },
       { name: 'conf', configMap: { name: 'conf' } },
+      { name: 'image', image: { reference: IMAGE, pullPolicy: 'Never' } },
     ];
     const volumeMounts = volumes.map(({ name }) => ({ name, mountPath: `/${name}` }));
     const own = { hostUsers: false, volumes };
-    await daemon.apply(podOf('one', [{ volumeMounts }], own));
-    await daemon.apply(podOf('two', [{ volumeMounts, securityContext: { runAsUser: 1000 } }], own));
+    await daemon.create(podOf('one', [{ volumeMounts }], own));
+    await daemon.create(podOf('two', [{ volumeMounts, securityContext: { runAsUser: 1000 } }], own));
     const uid = (await daemon.ready('one')).metadata.uid;
     await daemon.ready('two');
 
     const first = await firstIdOf('one');
     assert.notEqual(await firstIdOf('two'), first);
-    assert.equal(await exec('one', 'id -u'), '0');
-    assert.equal(await exec('two', 'id -u'), '1000');
+    assert.equal(await daemon.shell('one', 'id -u'), '0');
+    assert.equal(await daemon.shell('two', 'id -u'), '1000');
     const pid = (await daemon.pids('one')).get('main') ?? 0;
     assert.equal((await stat(`/proc/${String(pid)}`)).uid, first);
-    for (const path of ['/', '/disk', '/memory', '/conf/key', '/etc/hosts', '/etc/resolv.conf']) {
-      assert.equal(await exec('one', `stat -L -c %u ${path}`), '0', path);
-    }
-    await exec('one', 'echo x > /disk/a; chown 7:8 /disk/a; echo y > /memory/b');
-    assert.equal(await exec('one', 'cat /conf/key'), 'value');
+    const paths = ['/', '/disk', '/memory', '/conf/key', '/image/bin', '/etc/hosts', '/etc/resolv.conf'];
+    const owners = await daemon.shell('one', `stat -L -c '%n %u' ${paths.join(' ')}`);
+    assert.deepEqual(
+      owners.split('\n'),
+      paths.map((path) => `${path} 0`),
+    );
+    await daemon.shell('one', 'echo x > /disk/a; chown 7:8 /disk/a; echo y > /memory/b');
+    assert.equal(await daemon.shell('one', 'cat /conf/key'), 'value');
     const onDisk = await stat(join(daemon.root.podsDir, uid, 'volumes/kubernetes.io~empty-dir/disk/a'));
     assert.deepEqual([onDisk.uid, onDisk.gid], [7, 8], 'whom it belongs to inside');
-    await exec('two', 'echo z > /disk/own; test "$(stat -c %u /disk/own)" = 1000');
+    await daemon.shell('two', 'echo z > /disk/own; test "$(stat -c %u /disk/own)" = 1000');
 
     const given = await readFile(join(daemon.root.podsDir, uid, 'userns'), 'utf8');
     await daemon.restart('SIGKILL');
     await daemon.ready('one');
     assert.equal(await firstIdOf('one'), first);
     // A container that is made by the next daemon has its users too.
-    await daemon.cli(['exec', 'one', '--', 'kill', '-TERM', '1']);
+    await daemon.shell('one', 'kill -TERM 1');
     await daemon.podWhen('one', (pod) => pod.status?.containerStatuses?.[0]?.restartCount === 1, 'started again');
     await daemon.ready('one');
     assert.equal(await firstIdOf('one'), first);
-    assert.equal(await exec('one', 'cat /disk/a /memory/b; stat -c %u:%g /disk/a'), 'x\ny\n7:8');
+    assert.equal(await daemon.shell('one', 'cat /disk/a /memory/b; stat -c %u:%g /disk/a'), 'x\ny\n7:8');
     assert.equal(await readFile(join(daemon.root.podsDir, uid, 'userns'), 'utf8'), given);
 
-    await daemon.gantry('delete', 'pod', 'one', 'two');
+    await daemon.delete('one');
+    await daemon.delete('two');
     await daemon.gone('one');
     await daemon.gone('two');
     await daemon.gantry('delete', 'configmap', 'conf');
