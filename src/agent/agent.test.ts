@@ -7,7 +7,7 @@ import { openFakeApi, type FakeApi } from '../kube/api/fake-api.ts';
 import type { NodeCondition, Pod, PodSpec } from '../kube/objects.ts';
 import type { JournalInput } from '../journal/journal.ts';
 import { silentLog } from '../lib/log.ts';
-import { createAgent, type Agent } from './agent.ts';
+import { createAgent, type Agent, type AgentHost } from './agent.ts';
 import { FakeRuntime } from './workers/fake-runtime.ts';
 import type { TeardownBlocker, TreeRemover } from './volumes/plugin.ts';
 
@@ -26,7 +26,7 @@ interface World {
   events(name: string): Promise<string[]>;
 }
 
-async function world(t: TestContext): Promise<World> {
+async function world(t: TestContext, host: Partial<AgentHost> = {}): Promise<World> {
   const directory = await mkdtemp(join(os.tmpdir(), 'gantry-agent-'));
   const api = await openFakeApi();
   const fake = new FakeRuntime(api.clock);
@@ -53,9 +53,10 @@ async function world(t: TestContext): Promise<World> {
       nodeName: 'node-1',
       agentId: 'test',
       podCgroup: (podUid) => `/gantry-test/pod${podUid}`,
+      seccompProfileRoot: '/seccomp',
       version: '0',
       hadPod: () => Promise.resolve(false),
-      host: { remover, bootId: 'boot-1', memoryBytes: 1 << 30, cpus: 2 },
+      host: { remover, bootId: 'boot-1', memoryBytes: 1 << 30, cpus: 2, ...host },
     });
   const result: World = {
     api,
@@ -548,6 +549,26 @@ await test('images as volumes are pulled beside the container’s own, and one t
     'pullImage nowhere:1',
     'pullImage nowhere:1',
   ]);
+});
+
+await test('a pod that can never run here is over before it begins, says why, and stays so', async (t) => {
+  const w = await world(t, { hasAppArmor: () => Promise.resolve(false) });
+  const { uid } = (await apply(w, { securityContext: { appArmorProfile: { type: 'RuntimeDefault' } } })).metadata;
+  await w.until('rejected', async () => (await w.pod('web'))?.status?.phase === 'Failed');
+  const told = async (): Promise<unknown[]> => {
+    const { status } = (await w.pod('web')) ?? {};
+    return [status?.phase, status?.reason, status?.message, status?.containerStatuses];
+  };
+  const message = 'Cannot enforce AppArmor: AppArmor is not enabled on the host';
+  assert.deepEqual(await told(), ['Failed', 'AppArmor', message, []]);
+  await w.until('told of', async () => (await w.events('web')).includes('AppArmor'));
+  await w.restart();
+  await w.api.clock.advance(120_000);
+  assert.deepEqual(await told(), ['Failed', 'AppArmor', message, []]);
+  assert.deepEqual([w.fake.sandboxes.size, w.fake.containers.size], [0, 0]);
+  await w.api.kube.delete(w.api.op, 'pods', { namespace: 'default', name: 'web' });
+  await w.until('gone', async () => (await w.pod('web')) === undefined);
+  assert.ok(!(await readdir(join(w.directory, 'pods'))).includes(uid));
 });
 
 await test('users of its own: refused until the runtime has them, the same after a restart, given back at the end', async (t) => {

@@ -21,7 +21,7 @@ import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
 import { podSubresources } from './subresources/subresources.ts';
-import { fileSystemBytes, readHostDns, readHostsFile } from './node/host-facts.ts';
+import { fileSystemBytes, hasAppArmor, readHostDns, readHostsFile } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { hearRuntime } from './pleg/hear-runtime.ts';
 import { Pleg } from './pleg/pleg.ts';
@@ -52,6 +52,8 @@ export interface AgentConfig {
   readonly agentId: string;
   /** A pod's own: `/gantry/pod<uid>`, or with the systemd driver a slice's. */
   readonly podCgroup: (podUid: string) => string;
+  /** Folder of the host's that seccomp profiles of type Localhost are looked up in. */
+  readonly seccompProfileRoot: string;
   readonly version: string;
   /** Whether there ever was such a pod here: whose logs may be removed by the doctor. */
   hadPod(podUid: string): Promise<boolean>;
@@ -68,6 +70,7 @@ export interface AgentHost {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly cpus: number;
+  hasAppArmor(): Promise<boolean>;
 }
 
 export interface Agent {
@@ -165,7 +168,7 @@ async function lookAtMachine({ podsDir, logRoot, host }: AgentConfig): Promise<M
 }
 
 function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
-  const { clock, kube, nodeName, cri, agentId, podCgroup, host } = config;
+  const { clock, kube, nodeName, cri, agentId, podCgroup, seccompProfileRoot, host } = config;
   const { log } = op;
   const { paths, bootId, memoryBytes, diskBytes, cpus } = machine;
   const safeRemove = new SafeRemove({ clock });
@@ -203,13 +206,14 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
   });
   const workers: Workers = new Workers({
     ...{ runtime: cri.runtime, images, kube, volumes, userNamespaces, story, clock, op, paths, remover },
-    ...{ bootId, agentId, podCgroup },
+    ...{ bootId, agentId, podCgroup, seccompProfileRoot },
     status: new StatusWriter(kube, clock, op),
     node: {
       ...{ nodeName, memoryBytes, diskBytes, cpuMilli: cpus * 1000 },
       hostIps: () => node.hostIps,
       runtimeName: () => node.runtimeName,
       runtimeFeatures: () => node.features,
+      hasAppArmor: host?.hasAppArmor ?? hasAppArmor,
       hostDns: readHostDns,
       hostsFile: readHostsFile,
     },

@@ -29,6 +29,7 @@ export interface GantryConfig {
   readonly cniBinDir: readonly string[];
   readonly registryConfigDir: string;
   readonly cdiSpecDir: readonly string[];
+  readonly seccompProfileRoot: string;
   readonly pinnedImages: readonly string[];
   readonly ociRuntime: string;
   readonly runtimes: readonly string[];
@@ -83,6 +84,11 @@ export const SETTINGS: readonly Setting[] = [
     key: 'cdiSpecDir',
     placeholder: 'DIR[,DIR]',
     help: 'Container Device Interface: what vendors say of their devices, the last folder wins (default /etc/cdi,/var/run/cdi)',
+  },
+  {
+    key: 'seccompProfileRoot',
+    placeholder: 'DIR',
+    help: 'where seccomp profiles of type Localhost are looked up for pods (default ROOT/seccomp)',
   },
   {
     key: 'ociRuntime',
@@ -257,6 +263,7 @@ export function resolveConfig(given: PartialConfig, hostName: string): GantryCon
     cniBinDir: folders('cniBinDir', '/opt/cni/bin,/usr/lib/cni'),
     registryConfigDir: path('registryConfigDir', '/etc/gantry/certs.d'),
     cdiSpecDir: folders('cdiSpecDir', '/etc/cdi,/var/run/cdi'),
+    seccompProfileRoot: path('seccompProfileRoot', join(root, 'seccomp')),
     pinnedImages,
     ociRuntime: text('ociRuntime', 'auto'),
     runtimes,

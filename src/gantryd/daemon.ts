@@ -159,6 +159,7 @@ async function openAgent(start: Start, { store, room, journal }: Stores, runtime
     nodeName,
     agentId: config.instance,
     podCgroup: (podUid) => podCgroup(config, podUid),
+    seccompProfileRoot: config.seccompProfileRoot,
     version,
     hadPod: async (podUid) => (await journal.query({ podUid }, 1)).length > 0,
   });

@@ -7,6 +7,7 @@ import type * as meta from 'kubernetes-types/meta/v1.js';
  */
 
 export type {
+  AppArmorProfile,
   ContainerState,
   EmptyDirVolumeSource,
   EnvVar,
@@ -16,6 +17,7 @@ export type {
   NodeCondition,
   ObjectReference,
   PodCondition,
+  SeccompProfile,
   SecurityContext,
   VolumeMount,
 } from 'kubernetes-types/core/v1.js';

@@ -25,6 +25,7 @@ export type EventReason =
   | 'SandboxChanged'
   | 'InvalidEnvironmentVariableNames'
   | 'NodeReady'
+  | 'AppArmor'
   | 'TeardownBlocked';
 
 export interface EventInput {

@@ -7,7 +7,7 @@ import type { ImageService } from '../../cri/services.ts';
 import type { Container, Secret } from '../../kube/objects.ts';
 import type { Story } from '../events/story.ts';
 import type { NodePod } from '../pods/node-pod.ts';
-import type { ImageUser } from '../sync/container-config.ts';
+import type { ImageUser } from '../sync/security-context.ts';
 import { isImageName } from './image-name.ts';
 import { pullCredentials } from './pull-credentials.ts';
 

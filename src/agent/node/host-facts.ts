@@ -59,3 +59,8 @@ async function readText(path: string): Promise<string> {
     return '';
   }
 }
+
+/** Whether the kernel has AppArmor, and it is on. */
+export async function hasAppArmor(): Promise<boolean> {
+  return (await readText('/sys/module/apparmor/parameters/enabled')).trim() === 'Y';
+}

@@ -3,6 +3,7 @@ import type { NodePod } from '../pods/node-pod.ts';
 import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
 import type { PodOutcome } from '../sync/compute-pod-actions.ts';
 import { qosClass } from '../sync/resources.ts';
+import type { Rejection } from '../sync/admit-pod.ts';
 import { containerStatus, type Waiting } from './container-status.ts';
 import { rfc3339Seconds } from './kube-time.ts';
 
@@ -11,6 +12,8 @@ export interface PodStatusInput {
   readonly state: PodRuntimeState;
   readonly waiting: ReadonlyMap<string, Waiting>;
   readonly outcome?: PodOutcome;
+  /** Why it was over before it began. */
+  readonly rejection?: Rejection;
   /** Somebody has asked for the pod's end: nothing is started any more. */
   readonly ending: boolean;
   readonly hostIps: readonly string[];
@@ -26,7 +29,9 @@ export type PodPhase = 'Pending' | 'Running' | 'Succeeded' | 'Failed';
 export function podStatus(input: PodStatusInput): PodStatus {
   const { pod, state, previous } = input;
   const over = input.ending || input.outcome !== undefined;
-  const statuses = pod.spec.containers.map((container) =>
+  const rejection = input.rejection ?? earlierRejection(input);
+  const containers = rejection === undefined ? pod.spec.containers : [];
+  const statuses = containers.map((container) =>
     containerStatus({
       container,
       state,
@@ -41,6 +46,7 @@ export function podStatus(input: PodStatusInput): PodStatus {
   const ips = podIps(input);
   return {
     phase,
+    ...(rejection === undefined ? {} : { reason: rejection.reason, message: rejection.message }),
     conditions: conditions(input, phase, statuses),
     hostIP: input.hostIps[0] ?? '',
     hostIPs: input.hostIps.map((ip) => ({ ip })),
@@ -50,6 +56,12 @@ export function podStatus(input: PodStatusInput): PodStatus {
     qosClass: qosClass(pod.spec),
     ...(pod.object.metadata.generation === undefined ? {} : { observedGeneration: pod.object.metadata.generation }),
   };
+}
+
+/** What was said of a pod that never ran is said for as long as it is there. */
+function earlierRejection({ previous, state }: PodStatusInput): Pick<PodStatus, 'reason' | 'message'> | undefined {
+  if (previous?.phase !== 'Failed' || previous.reason === undefined || state.containers.length > 0) return undefined;
+  return { reason: previous.reason, message: previous.message };
 }
 
 function podIps(input: PodStatusInput): readonly string[] {

@@ -1,12 +1,5 @@
-import type { Container, SecurityContext } from '../../kube/objects.ts';
-import {
-  ContainerConfig,
-  MountPropagation,
-  Signal,
-  type DeepPartial,
-  type LinuxContainerSecurityContext,
-  type Mount,
-} from '../../cri/gen/api.ts';
+import type { Container } from '../../kube/objects.ts';
+import { ContainerConfig, MountPropagation, Signal, type DeepPartial, type Mount } from '../../cri/gen/api.ts';
 import {
   ANNOTATION_BOOT,
   ANNOTATION_CRASHES,
@@ -28,7 +21,7 @@ import { ConfigError } from './config-error.ts';
 import { containerHash } from './container-hash.ts';
 import { expand } from './expand.ts';
 import { cgroupResources } from './resources.ts';
-import { int64, namespaceOptions, seccompProfile } from './sandbox-config.ts';
+import { containerSecurity, type ImageUser } from './security-context.ts';
 
 export interface ContainerConfigInput {
   readonly pod: NodePod;
@@ -50,12 +43,11 @@ export interface ContainerConfigInput {
   /** Below the sandbox's log directory. */
   readonly logPath: string;
   readonly nodeMemoryBytes: number;
+  /** Folder of the host's that `localhostProfile` of a seccomp profile is looked up in. */
+  readonly seccompProfileRoot: string;
   /** As in the sandbox's configuration. */
   readonly userNamespace?: IdMapping;
 }
-
-export type ImageUser =
-  { readonly kind: 'uid'; readonly uid: bigint } | { readonly kind: 'name'; readonly name: string };
 
 /** What the runtime is asked for. Pure. Throws ConfigError for what cannot be asked for. */
 export function containerConfig(input: ContainerConfigInput): ContainerConfig {
@@ -90,7 +82,7 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
         memoryLimitInBytes: BigInt(resources.memoryLimitBytes),
         oomScoreAdj: BigInt(resources.oomScoreAdj),
       },
-      securityContext: securityContext(input),
+      securityContext: containerSecurity(input),
     },
   });
 }
@@ -175,71 +167,3 @@ function stopSignal(container: Container): Signal {
   if (value === undefined) throw new ConfigError(`stopSignal ${name} is not a signal`);
   return value;
 }
-
-function securityContext(input: ContainerConfigInput): DeepPartial<LinuxContainerSecurityContext> {
-  const { pod, container } = input;
-  const of = <K extends keyof SecurityContext>(field: K): SecurityContext[K] => container.securityContext?.[field];
-  const common = pod.spec.securityContext;
-  const runAsUser = of('runAsUser') ?? common?.runAsUser;
-  const runAsGroup = of('runAsGroup') ?? common?.runAsGroup;
-  const privileged = of('privileged') ?? false;
-  if ((of('runAsNonRoot') ?? common?.runAsNonRoot) === true) refuseRoot(input, runAsUser);
-  const user = runAsUser === undefined ? imageUser(input.imageUser) : { runAsUser: int64(runAsUser) };
-  const capabilities = of('capabilities');
-  return {
-    ...user,
-    runAsGroup: int64(runAsGroup),
-    supplementalGroups: (common?.supplementalGroups ?? []).map(BigInt),
-    privileged,
-    readonlyRootfs: of('readOnlyRootFilesystem') ?? false,
-    noNewPrivs: of('allowPrivilegeEscalation') === false,
-    capabilities: {
-      addCapabilities: (capabilities?.add ?? []).map((name) => name.replace(/^CAP_/i, '')),
-      dropCapabilities: (capabilities?.drop ?? []).map((name) => name.replace(/^CAP_/i, '')),
-    },
-    namespaceOptions: namespaceOptions(pod.spec, input.userNamespace),
-    seccomp: seccompProfile(
-      privileged ? 'Unconfined' : ((of('seccompProfile') ?? common?.seccompProfile)?.type ?? 'RuntimeDefault'),
-    ),
-    maskedPaths: privileged ? [] : MASKED_PATHS,
-    readonlyPaths: privileged ? [] : READONLY_PATHS,
-  };
-}
-
-function imageUser(user: ImageUser): DeepPartial<LinuxContainerSecurityContext> {
-  if (user.kind === 'uid') return { runAsUser: { value: user.uid } };
-  return user.name === '' ? {} : { runAsUsername: user.name };
-}
-
-function refuseRoot(input: ContainerConfigInput, runAsUser: number | undefined): void {
-  const { imageUser: user, container } = input;
-  if (runAsUser !== undefined) {
-    if (runAsUser !== 0) return;
-    throw new ConfigError(`container ${container.name} has runAsNonRoot, and runAsUser is root`);
-  }
-  if (user.kind === 'name' && user.name !== '') {
-    throw new ConfigError(
-      `container ${container.name} has runAsNonRoot, and its image's user ${user.name} is a name: set runAsUser to be sure that it is not root`,
-    );
-  }
-  if (user.kind === 'name' || user.uid === 0n) {
-    throw new ConfigError(`container ${container.name} has runAsNonRoot, and its image runs as root`);
-  }
-}
-
-/** What of /proc and /sys would tell or change too much about the machine: the field's own list. */
-const MASKED_PATHS: string[] = [
-  '/proc/asound',
-  '/proc/acpi',
-  '/proc/kcore',
-  '/proc/keys',
-  '/proc/latency_stats',
-  '/proc/timer_list',
-  '/proc/timer_stats',
-  '/proc/sched_debug',
-  '/proc/scsi',
-  '/sys/firmware',
-  '/sys/devices/virtual/powercap',
-];
-
-const READONLY_PATHS: string[] = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];

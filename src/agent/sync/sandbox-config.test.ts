@@ -64,6 +64,7 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
     hostsFile: '/pods/etc-hosts',
     logPath: 'main/3.log',
     nodeMemoryBytes: 1 << 30,
+    seccompProfileRoot: '/root/seccomp',
     ...more,
   };
 }
@@ -243,4 +244,33 @@ await test('an image as a volume: read-only, whole or in part, and never with id
     ],
   );
   assert.throws(() => containerConfig(input({ pod, container })), /the image of volume "model" is not there/);
+});
+
+await test('profiles: the container’s own before the pod’s, files below their folder, none for the privileged', () => {
+  const { Localhost, RuntimeDefault, Unconfined } = SecurityProfile_ProfileType;
+  const file = { type: 'Localhost', localhostProfile: 'team/audit.json' };
+  const loaded = { type: 'Localhost', localhostProfile: 'k8s-deny' };
+  const of = (ofPod: object, ofContainer: object = {}): unknown[] => {
+    const pod = testPod({ securityContext: ofPod });
+    const container = { name: 'main', image: 'i', securityContext: ofContainer };
+    const { seccomp, apparmor } = containerConfig(input({ pod, container })).linux?.securityContext ?? {};
+    return [seccomp?.profileType, seccomp?.localhostRef, apparmor?.profileType, apparmor?.localhostRef];
+  };
+  assert.deepEqual(of({}), [RuntimeDefault, '', undefined, undefined]);
+  assert.deepEqual(of({ seccompProfile: file, appArmorProfile: loaded }), [
+    ...[Localhost, '/root/seccomp/team/audit.json'],
+    ...[Localhost, 'k8s-deny'],
+  ]);
+  assert.deepEqual(
+    of(
+      { seccompProfile: file, appArmorProfile: loaded },
+      { seccompProfile: { type: 'Unconfined' }, appArmorProfile: { type: 'RuntimeDefault' } },
+    ),
+    [Unconfined, '', RuntimeDefault, ''],
+  );
+  assert.deepEqual(of({ seccompProfile: file }, { privileged: true }).slice(0, 2), [Unconfined, '']);
+  assert.throws(() => of({ seccompProfile: { type: 'Localhost' } }), /needs localhostProfile/);
+  const pod = testPod({ securityContext: { seccompProfile: file } });
+  const sandbox = sandboxConfig({ pod, attempt: 0, logDirectory: '', dns, cgroupParent: '/g' });
+  assert.equal(sandbox.linux?.securityContext?.seccomp?.profileType, RuntimeDefault, 'the runtime’s own programs');
 });

@@ -99,8 +99,8 @@ function pidMode(spec: PodSpec): NamespaceMode {
   return spec.shareProcessNamespace === true ? NamespaceMode.POD : NamespaceMode.CONTAINER;
 }
 
-/** Nothing asked for: the runtime's default profile, which is what people expect a container to have. */
-export function seccompProfile(type: string | undefined): DeepPartial<SecurityProfile> {
+/** Of what the runtime itself may run for the sandbox: a file that the pod names is for the pod's own programs. */
+function seccompProfile(type: string | undefined): DeepPartial<SecurityProfile> {
   return {
     profileType:
       type === 'Unconfined' ? SecurityProfile_ProfileType.Unconfined : SecurityProfile_ProfileType.RuntimeDefault,

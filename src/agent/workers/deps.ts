@@ -32,6 +32,7 @@ export interface WorkerDeps {
   readonly agentId: string;
   /** A pod's own cgroup. */
   readonly podCgroup: (podUid: string) => string;
+  readonly seccompProfileRoot: string;
 }
 
 export interface NodeFacts extends NodeResources {
@@ -40,6 +41,8 @@ export interface NodeFacts extends NodeResources {
   /** The scheme of container ids in statuses. */
   runtimeName(): string;
   runtimeFeatures(): RuntimeFeatures;
+  /** Whether the kernel has AppArmor, and it is on. */
+  hasAppArmor(): Promise<boolean>;
   /** The host's resolv.conf, and what a resolver on its loopback asks in turn. */
   hostDns(): Promise<{ readonly host: DnsConfig; readonly upstream: DnsConfig | undefined }>;
   /** The host's /etc/hosts. */

@@ -5,6 +5,7 @@ import type { PodRuntimeState } from '../pleg/pod-runtime-state.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import type { Waiting } from '../status/container-status.ts';
 import { podStatus } from '../status/pod-status.ts';
+import type { Rejection } from '../sync/admit-pod.ts';
 import type { PodOutcome } from '../sync/compute-pod-actions.ts';
 import type { WorkerDeps } from './deps.ts';
 import { lookAt } from './look-at.ts';
@@ -22,6 +23,7 @@ export interface Seen {
   readonly state: PodRuntimeState;
   readonly waiting: ReadonlyMap<string, Waiting>;
   readonly outcome?: PodOutcome;
+  readonly rejection?: Rejection;
 }
 
 /** Most passes are over sooner, and tell all that has changed themselves. */
@@ -74,6 +76,7 @@ export class PodReport {
       state: seen.state,
       waiting: seen.waiting,
       ...(this.#outcome === undefined ? {} : { outcome: this.#outcome }),
+      ...(seen.rejection === undefined ? {} : { rejection: seen.rejection }),
       ending,
       hostIps: node.hostIps(),
       runtimeName: node.runtimeName(),

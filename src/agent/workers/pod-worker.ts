@@ -7,6 +7,7 @@ import { mayBeAlive, type PodRuntimeState } from '../pleg/pod-runtime-state.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { sameStatus } from '../status/pod-status.ts';
 import { deleteObject, removeLogs } from '../terminate/let-go.ts';
+import { rejectionOf } from '../sync/admit-pod.ts';
 import { PodKiller } from '../terminate/pod-killer.ts';
 import { removeSandboxes, stopSandboxes } from '../terminate/stop-sandboxes.ts';
 import { makePodDirectory } from '../volumes/pod-directory.ts';
@@ -236,6 +237,7 @@ export class PodWorker {
     const deps = this.#deps;
     const phase = this.#pod.object.status?.phase;
     const over = phase === 'Succeeded' || phase === 'Failed';
+    if (!this.#prepared && (phase === undefined || phase === 'Pending') && (await this.#reject())) return undefined;
     // A pod that was over when this agent started gets no volumes again.
     if (!this.#prepared && !over) {
       await makePodDirectory(deps.paths, this.#pod);
@@ -257,6 +259,25 @@ export class PodWorker {
     });
     if (result.outcome !== undefined) this.end('completed');
     return result.againInMs;
+  }
+
+  /** Whether the pod is over, as it can never run here. Told as kubelet tells it. */
+  async #reject(): Promise<boolean> {
+    const deps = this.#deps;
+    const rejection = rejectionOf(this.#pod.spec, { appArmor: await deps.node.hasAppArmor() });
+    if (rejection === undefined) return false;
+    const { reason, message } = rejection;
+    deps.story.tell({
+      pod: this.#pod,
+      what: 'pod.rejected',
+      message,
+      outcome: 'failed',
+      event: { type: 'Warning', reason },
+    });
+    const state = { uid: this.uid, sandboxes: [], containers: [] };
+    this.#report.tell({ state, waiting: new Map(), outcome: 'Failed', rejection });
+    this.end('completed');
+    return true;
   }
 
   async #terminate(op: Op): Promise<number | undefined> {

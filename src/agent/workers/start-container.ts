@@ -171,6 +171,7 @@ async function create(
     hostsFile: await writeHostsFile(deps, pod, ips),
     logPath,
     nodeMemoryBytes: deps.node.memoryBytes,
+    seccompProfileRoot: deps.seccompProfileRoot,
     ...(userNamespace === undefined ? {} : { userNamespace }),
   });
   config.labels[LABEL_AGENT] = deps.agentId;

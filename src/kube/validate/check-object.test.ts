@@ -174,6 +174,45 @@ test('an image as a volume', () => {
   );
 });
 
+test('profiles of seccomp and AppArmor: a name with the type Localhost, and only with it', () => {
+  const of = (securityContext: object): string[][] => [
+    specIssues({ containers: [{ name: 'a', image: 'x' }], securityContext }).map((issue) =>
+      issue.replace('spec.securityContext.', ''),
+    ),
+    specIssues({ containers: [{ name: 'a', image: 'x', securityContext }] }).map((issue) =>
+      issue.replace('spec.containers[0].securityContext.', ''),
+    ),
+  ];
+  const table: [context: object, ...issues: string[]][] = [
+    [{ seccompProfile: { type: 'Localhost', localhostProfile: 'a/b.json' }, appArmorProfile: { type: 'Unconfined' } }],
+    [{ appArmorProfile: { type: 'Localhost', localhostProfile: 'k8s-deny write' } }],
+    [
+      { seccompProfile: { type: 'Localhost' }, appArmorProfile: { type: 'Localhost', localhostProfile: ' ' } },
+      'seccompProfile.localhostProfile: Required value: must be set when seccomp type is Localhost',
+      'appArmorProfile.localhostProfile: Required value: must be set when AppArmor type is Localhost',
+    ],
+    [
+      { seccompProfile: { type: 'Localhost', localhostProfile: '../a' } },
+      'seccompProfile.localhostProfile: Invalid value: "../a": must not contain \'..\'',
+    ],
+    [
+      { seccompProfile: { type: 'RuntimeDefault', localhostProfile: 'a' } },
+      'seccompProfile.localhostProfile: Invalid value: "a": can only be set when seccomp type is Localhost',
+    ],
+    [
+      { appArmorProfile: { type: 'Localhost', localhostProfile: ' a' } },
+      'appArmorProfile.localhostProfile: Invalid value: " a": must not be padded with whitespace',
+    ],
+    [
+      { appArmorProfile: { type: 'None' } },
+      'appArmorProfile.type: Unsupported value: "None": supported values: "Localhost", "RuntimeDefault", "Unconfined"',
+    ],
+  ];
+  for (const [context, ...issues] of table) {
+    for (const said of of(context)) assert.deepEqual(said, issues, JSON.stringify(context));
+  }
+});
+
 test('values of fields and resources in the environment', () => {
   const of = (valueFrom: object): string[] =>
     specIssues({ containers: [{ name: 'a', image: 'x', env: [{ name: 'E', valueFrom }] }] });

@@ -1,5 +1,6 @@
 import type { Container, PodSpec, Volume, VolumeMount } from '../objects.ts';
 import { compareQuantities, isQuantity } from '../quantity.ts';
+import { confinementRules } from './confinement-rules.ts';
 import { envRules } from './env-rules.ts';
 import { duplicate, forbidden, invalid, missingTarget, notSupported, required } from './issue.ts';
 import type { FieldPath, Issue } from './issue.ts';
@@ -28,6 +29,7 @@ export function containerRules(
     ...mountRules(container, volumes, at),
     ...hookRules(container, spec, at),
     ...securityRules(container, at),
+    ...confinementRules(container.securityContext, [...at, 'securityContext']),
   );
   return issues;
 }

@@ -77,18 +77,18 @@ const lifecycle: Fields = {
   stopSignal: has(checked(signalName)),
 };
 
-export const seccompProfile = object({
-  type: must(oneOf('RuntimeDefault', 'Unconfined')),
-  localhostProfile: refuse('seccomp profiles from files'),
+/** Of seccomp and of AppArmor; which go with `localhostProfile`, the rules say. */
+export const confinement = object({
+  type: must(oneOf('Localhost', 'RuntimeDefault', 'Unconfined')),
+  localhostProfile: has(text),
 });
 
-export const appArmorProfile = refuse('AppArmor profiles', { type: 'Unconfined' });
 export const seLinuxOptions = refuse('SELinux labels');
 export const windowsOptions = refuse('Windows containers');
 
 const securityContext: Fields = {
   allowPrivilegeEscalation: has(flag),
-  appArmorProfile,
+  appArmorProfile: has(confinement),
   capabilities: has(object({ add: has(list(text)), drop: has(list(text)) })),
   privileged: has(flag),
   procMount: refuse('an unmasked /proc', 'Default'),
@@ -97,7 +97,7 @@ const securityContext: Fields = {
   runAsNonRoot: has(flag),
   runAsUser: has(integer(0, 0x7fff_ffff)),
   seLinuxOptions,
-  seccompProfile: has(seccompProfile),
+  seccompProfile: has(confinement),
   windowsOptions,
 };
 

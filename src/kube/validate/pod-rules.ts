@@ -1,4 +1,5 @@
 import type { Pod, PodSpec, Volume } from '../objects.ts';
+import { confinementRules } from './confinement-rules.ts';
 import { containerRules } from './container-rules.ts';
 import { duplicate, forbidden, invalid, required, type FieldPath, type Issue } from './issue.ts';
 import { volumeSourceNames } from './volume-schema.ts';
@@ -23,6 +24,7 @@ export function podRules(pod: Pod): Issue[] {
     ...sysctlRules(spec, at),
     ...userNamespaceRules(spec, at),
   );
+  issues.push(...confinementRules(spec.securityContext, [...at, 'securityContext']));
   if (spec.shareProcessNamespace === true && spec.hostPID === true) {
     issues.push(
       invalid([...at, 'shareProcessNamespace'], true, 'ShareProcessNamespace and HostPID cannot both be enabled'),

@@ -1,4 +1,4 @@
-import { appArmorProfile, container, seccompProfile, seLinuxOptions, windowsOptions } from './container-schema.ts';
+import { confinement, container, seLinuxOptions, windowsOptions } from './container-schema.ts';
 import { dnsLabel, dnsSubdomain, ipAddress, sysctlName } from './names.ts';
 import {
   checked,
@@ -20,7 +20,7 @@ import { volume } from './volume-schema.ts';
 const ONE_NODE = 'there is one node, and nothing to schedule';
 
 const podSecurityContext: Fields = {
-  appArmorProfile,
+  appArmorProfile: has(confinement),
   fsGroup: refusePresent('changing the group of volumes'),
   fsGroupChangePolicy: warn('it means nothing without fsGroup'),
   runAsGroup: has(integer(0, 0x7fff_ffff)),
@@ -28,7 +28,7 @@ const podSecurityContext: Fields = {
   runAsUser: has(integer(0, 0x7fff_ffff)),
   seLinuxChangePolicy: refuse('SELinux labels'),
   seLinuxOptions,
-  seccompProfile: has(seccompProfile),
+  seccompProfile: has(confinement),
   supplementalGroups: has(list(integer(0, 0x7fff_ffff))),
   supplementalGroupsPolicy: refuse('leaving out the groups that the image gives', 'Merge'),
   sysctls: has(list(object({ name: must(checked(sysctlName)), value: must(text) }), 'name')),
