@@ -21,7 +21,7 @@ import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
 import { podSubresources } from './subresources/subresources.ts';
-import { fileSystemBytes, hasAppArmor, readHostDns, readHostsFile } from './node/host-facts.ts';
+import { fileSystemBytes, hasAppArmor, readHostDns, readHostsFile, readHugePages } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { hearRuntime } from './pleg/hear-runtime.ts';
 import { Pleg } from './pleg/pleg.ts';
@@ -71,6 +71,8 @@ export interface AgentHost {
   readonly diskBytes: number;
   readonly cpus: number;
   hasAppArmor(): Promise<boolean>;
+  /** Bytes of huge pages, by the size of a page. */
+  readonly hugePages: ReadonlyMap<number, number>;
 }
 
 export interface Agent {
@@ -150,7 +152,9 @@ export async function createAgent(config: AgentConfig): Promise<Agent> {
   };
 }
 
-type Machine = Pick<AgentHost, 'bootId' | 'memoryBytes' | 'diskBytes' | 'cpus'> & { readonly paths: PodPaths };
+type Machine = Pick<AgentHost, 'bootId' | 'memoryBytes' | 'diskBytes' | 'cpus' | 'hugePages'> & {
+  readonly paths: PodPaths;
+};
 
 /** Makes the agent's folders, too. */
 async function lookAtMachine({ podsDir, logRoot, host }: AgentConfig): Promise<Machine> {
@@ -164,13 +168,14 @@ async function lookAtMachine({ podsDir, logRoot, host }: AgentConfig): Promise<M
     memoryBytes: host?.memoryBytes ?? os.totalmem(),
     diskBytes: host?.diskBytes ?? (await fileSystemBytes(paths.podsDir)),
     cpus: host?.cpus ?? os.availableParallelism(),
+    hugePages: host?.hugePages ?? (await readHugePages()),
   };
 }
 
 function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
   const { clock, kube, nodeName, cri, agentId, podCgroup, seccompProfileRoot, host } = config;
   const { log } = op;
-  const { paths, bootId, memoryBytes, diskBytes, cpus } = machine;
+  const { paths, bootId, memoryBytes, diskBytes, cpus, hugePages } = machine;
   const safeRemove = new SafeRemove({ clock });
   const hangSafe = new HangSafe({ clock });
   const remover = host?.remover ?? safeRemove;
@@ -179,7 +184,7 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
   const pleg = new Pleg({ runtime: cri.runtime, agentId, clock, op, onChange: (uids) => workers.runtimeChanged(uids) });
   const node = new NodeAgent({
     ...{ runtime: cri.runtime, kube, clock, nodeName, agentVersion: config.version },
-    ...{ bootId, memoryBytes, diskBytes, cpus },
+    ...{ bootId, memoryBytes, diskBytes, cpus, hugePages },
     problems: () => plegProblems(pleg),
   });
   const mounts = host?.mounts === undefined ? {} : { mounts: host.mounts };
@@ -209,7 +214,7 @@ function makeParts(op: Op, config: AgentConfig, machine: Machine): Parts {
     ...{ bootId, agentId, podCgroup, seccompProfileRoot },
     status: new StatusWriter(kube, clock, op),
     node: {
-      ...{ nodeName, memoryBytes, diskBytes, cpuMilli: cpus * 1000 },
+      ...{ nodeName, memoryBytes, diskBytes, hugePages, cpuMilli: cpus * 1000 },
       hostIps: () => node.hostIps,
       runtimeName: () => node.runtimeName,
       runtimeFeatures: () => node.features,

@@ -26,6 +26,7 @@ export type EventReason =
   | 'InvalidEnvironmentVariableNames'
   | 'NodeReady'
   | 'AppArmor'
+  | 'OutOfHugePages'
   | 'TeardownBlocked';
 
 export interface EventInput {

@@ -1,5 +1,6 @@
 import { readFile, statfs } from 'node:fs/promises';
 import os from 'node:os';
+import { namesIn } from '../../lib/may-be-gone.ts';
 import { parseResolvConf, type DnsConfig } from '../sync/dns.ts';
 
 /** The addresses of this machine, the one that its default route leaves by first. */
@@ -63,4 +64,18 @@ async function readText(path: string): Promise<string> {
 /** Whether the kernel has AppArmor, and it is on. */
 export async function hasAppArmor(): Promise<boolean> {
   return (await readText('/sys/module/apparmor/parameters/enabled')).trim() === 'Y';
+}
+
+const HUGE_PAGES = '/sys/kernel/mm/hugepages';
+
+/** Bytes of huge pages that the machine has set aside, by the size of a page. The sizes that there are do not change while it runs. */
+export async function readHugePages(folder = HUGE_PAGES): Promise<Map<number, number>> {
+  const found = new Map<number, number>();
+  for (const name of (await namesIn(folder)).sort()) {
+    const kib = /^hugepages-(\d+)kB$/.exec(name)?.[1];
+    if (kib === undefined) continue;
+    const pageBytes = Number(kib) * 1024;
+    found.set(pageBytes, pageBytes * Number((await readText(`${folder}/${name}/nr_hugepages`)).trim()));
+  }
+  return found;
 }

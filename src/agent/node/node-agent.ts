@@ -21,6 +21,7 @@ export interface NodeAgentDeps {
   readonly memoryBytes: number;
   readonly diskBytes: number;
   readonly cpus: number;
+  readonly hugePages: ReadonlyMap<number, number>;
   /** What else is wrong here: the PLEG's health. */
   readonly problems: () => readonly string[];
 }
@@ -138,6 +139,7 @@ export class NodeAgent {
       cpus: this.#deps.cpus,
       memoryBytes: this.#deps.memoryBytes,
       diskBytes: this.#deps.diskBytes,
+      hugePages: this.#deps.hugePages,
       machine: await machineFacts(this.#deps.bootId),
       runtimeVersion: this.#runtimeVersion,
       agentVersion: this.#deps.agentVersion,

@@ -1,3 +1,4 @@
+import { hugePagesResource } from '../../kube/huge-pages.ts';
 import type { New, Node, NodeCondition } from '../../kube/objects.ts';
 import { rfc3339Seconds } from '../status/kube-time.ts';
 
@@ -7,6 +8,8 @@ export interface NodeInput {
   readonly cpus: number;
   readonly memoryBytes: number;
   readonly diskBytes: number;
+  /** Bytes by the size of a page. */
+  readonly hugePages: ReadonlyMap<number, number>;
   readonly machine: {
     readonly architecture: string;
     readonly kernelVersion: string;
@@ -37,6 +40,7 @@ export function nodeObject(input: NodeInput): New<Node> {
     memory: `${String(Math.floor(input.memoryBytes / 1024))}Ki`,
     'ephemeral-storage': `${String(Math.floor(input.diskBytes / 1024))}Ki`,
     pods: String(MAX_PODS),
+    ...Object.fromEntries([...input.hugePages].map(([page, bytes]) => [hugePagesResource(page), String(bytes)])),
   };
   return {
     apiVersion: 'v1',

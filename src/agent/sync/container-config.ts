@@ -1,3 +1,4 @@
+import { hugePageName } from '../../kube/huge-pages.ts';
 import type { Container } from '../../kube/objects.ts';
 import { ContainerConfig, MountPropagation, Signal, type DeepPartial, type Mount } from '../../cri/gen/api.ts';
 import {
@@ -42,7 +43,7 @@ export interface ContainerConfigInput {
   readonly hostsFile: string | undefined;
   /** Below the sandbox's log directory. */
   readonly logPath: string;
-  readonly nodeMemoryBytes: number;
+  readonly node: Parameters<typeof cgroupResources>[2];
   /** Folder of the host's that `localhostProfile` of a seccomp profile is looked up in. */
   readonly seccompProfileRoot: string;
   /** As in the sandbox's configuration. */
@@ -53,7 +54,7 @@ export interface ContainerConfigInput {
 export function containerConfig(input: ContainerConfigInput): ContainerConfig {
   const { pod, container, env } = input;
   const lookup = (name: string): string | undefined => env.get(name)?.toString('utf8');
-  const resources = cgroupResources(pod.spec, container, input.nodeMemoryBytes);
+  const resources = cgroupResources(pod.spec, container, input.node);
   return ContainerConfig.fromPartial({
     metadata: { name: container.name, attempt: input.attempt },
     image: { image: input.imageRef, userSpecifiedImage: container.image ?? '' },
@@ -81,6 +82,10 @@ export function containerConfig(input: ContainerConfigInput): ContainerConfig {
         cpuShares: BigInt(resources.cpuShares),
         memoryLimitInBytes: BigInt(resources.memoryLimitBytes),
         oomScoreAdj: BigInt(resources.oomScoreAdj),
+        hugepageLimits: resources.hugePages.map(({ pageBytes, limitBytes }) => ({
+          pageSize: hugePageName(pageBytes),
+          limit: BigInt(limitBytes),
+        })),
       },
       securityContext: containerSecurity(input),
     },

@@ -1,4 +1,5 @@
 import type { Container, PodSpec } from '../../kube/objects.ts';
+import { hugePageOfResource } from '../../kube/huge-pages.ts';
 import { quantityToMilli, quantityToNumber } from '../../kube/quantity.ts';
 
 export type QosClass = 'Guaranteed' | 'Burstable' | 'BestEffort';
@@ -10,6 +11,8 @@ export interface CgroupResources {
   readonly cpuShares: number;
   readonly memoryLimitBytes: number;
   readonly oomScoreAdj: number;
+  /** Of each size that the machine has: who asks for none may use none. */
+  readonly hugePages: readonly { readonly pageBytes: number; readonly limitBytes: number }[];
 }
 
 const CPU_PERIOD_US = 100_000;
@@ -54,7 +57,11 @@ function isPositive(quantity: string | undefined): boolean {
  * One container's cgroup values. A burstable container's OOM score says how much of the machine it asked for: the more
  * it asked for, the later it is killed, always between the guaranteed and the best-effort ones.
  */
-export function cgroupResources(spec: PodSpec, container: Container, nodeMemoryBytes: number): CgroupResources {
+export function cgroupResources(
+  spec: PodSpec,
+  container: Container,
+  { memoryBytes, hugePageSizes }: { readonly memoryBytes: number; readonly hugePageSizes: readonly number[] },
+): CgroupResources {
   const cpuLimit = limitOf(container, 'cpu');
   const cpuRequest = requestOf(container, 'cpu');
   const memoryLimit = limitOf(container, 'memory');
@@ -69,9 +76,28 @@ export function cgroupResources(spec: PodSpec, container: Container, nodeMemoryB
     oomScoreAdj: oomScoreAdj(
       qosClass(spec),
       memoryRequest === undefined ? 0 : quantityToNumber(memoryRequest),
-      nodeMemoryBytes,
+      memoryBytes,
     ),
+    hugePages: hugePageSizes.map((pageBytes) => ({ pageBytes, limitBytes: hugePageBytes(container, pageBytes) })),
   };
+}
+
+function hugePageBytes({ resources }: Container, pageBytes: number): number {
+  const found = Object.entries(resources?.limits ?? {}).find(([name]) => hugePageOfResource(name) === pageBytes);
+  return found === undefined ? 0 : quantityToNumber(found[1]);
+}
+
+/** Bytes of huge pages that a pod asks for, by the size of a page. */
+export function podHugePages({ containers }: PodSpec): ReadonlyMap<number, number> {
+  const sums = new Map<number, number>();
+  for (const { resources } of containers) {
+    // Requests and limits are the same.
+    for (const [name, value] of Object.entries(resources?.limits ?? {})) {
+      const pageBytes = hugePageOfResource(name);
+      if (pageBytes !== undefined) sums.set(pageBytes, (sums.get(pageBytes) ?? 0) + quantityToNumber(value));
+    }
+  }
+  return sums;
 }
 
 function oomScoreAdj(qos: QosClass, requestBytes: number, nodeMemoryBytes: number): number {

@@ -63,7 +63,7 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
     volumePaths: new Map([['data', '/pods/data']]),
     hostsFile: '/pods/etc-hosts',
     logPath: 'main/3.log',
-    nodeMemoryBytes: 1 << 30,
+    node: { memoryBytes: 1 << 30, hugePageSizes: [] },
     seccompProfileRoot: '/root/seccomp',
     ...more,
   };
@@ -160,15 +160,24 @@ await test('quality of service and cgroup values', () => {
   const all = spec({ limits: { cpu: '500m', memory: '64Mi' } });
   const some = spec({ requests: { memory: '512Mi' } });
   assert.deepEqual([qosClass(all), qosClass(some), qosClass(spec({}))], ['Guaranteed', 'Burstable', 'BestEffort']);
-  const of = (pod: typeof all): unknown => cgroupResources(pod, pod.containers[0] ?? { name: '' }, 1 << 30);
+  const of = (pod: typeof all): unknown =>
+    cgroupResources(pod, pod.containers[0] ?? { name: '' }, { memoryBytes: 1 << 30, hugePageSizes: [] });
   assert.deepEqual(of(all), {
     cpuPeriodUs: 100_000,
     cpuQuotaUs: 50_000,
     cpuShares: 512,
     memoryLimitBytes: 1 << 26,
     oomScoreAdj: -997,
+    hugePages: [],
   });
-  assert.deepEqual(of(some), { cpuPeriodUs: 0, cpuQuotaUs: 0, cpuShares: 2, memoryLimitBytes: 0, oomScoreAdj: 500 });
+  assert.deepEqual(of(some), {
+    cpuPeriodUs: 0,
+    cpuQuotaUs: 0,
+    cpuShares: 2,
+    memoryLimitBytes: 0,
+    oomScoreAdj: 500,
+    hugePages: [],
+  });
 });
 
 await test('resolv.conf: the host’s, what is behind its loopback resolver, or the pod’s own', () => {
@@ -273,4 +282,20 @@ await test('profiles: the container’s own before the pod’s, files below thei
   const pod = testPod({ securityContext: { seccompProfile: file } });
   const sandbox = sandboxConfig({ pod, attempt: 0, logDirectory: '', dns, cgroupParent: '/g' });
   assert.equal(sandbox.linux?.securityContext?.seccomp?.profileType, RuntimeDefault, 'the runtime’s own programs');
+});
+
+await test('huge pages: a limit for each size of the machine’s, none for who asks for none', () => {
+  const node = { memoryBytes: 1 << 30, hugePageSizes: [2 << 20, 1 << 30] };
+  const limits = { memory: '64Mi', 'hugepages-2Mi': '4Mi' };
+  const of = (resources: object): unknown =>
+    containerConfig(input({ node, container: { name: 'main', image: 'i', resources } })).linux?.resources
+      ?.hugepageLimits;
+  assert.deepEqual(of({ limits }), [
+    { pageSize: '2MB', limit: 4_194_304n },
+    { pageSize: '1GB', limit: 0n },
+  ]);
+  assert.deepEqual(of({}), [
+    { pageSize: '2MB', limit: 0n },
+    { pageSize: '1GB', limit: 0n },
+  ]);
 });

@@ -37,6 +37,8 @@ export interface WorkerDeps {
 
 export interface NodeFacts extends NodeResources {
   readonly nodeName: string;
+  /** Bytes of huge pages that the machine has set aside, by the size of a page. */
+  readonly hugePages: ReadonlyMap<number, number>;
   hostIps(): readonly string[];
   /** The scheme of container ids in statuses. */
   runtimeName(): string;

@@ -264,7 +264,10 @@ export class PodWorker {
   /** Whether the pod is over, as it can never run here. Told as kubelet tells it. */
   async #reject(): Promise<boolean> {
     const deps = this.#deps;
-    const rejection = rejectionOf(this.#pod.spec, { appArmor: await deps.node.hasAppArmor() });
+    const rejection = rejectionOf(this.#pod.spec, {
+      appArmor: await deps.node.hasAppArmor(),
+      hugePages: deps.node.hugePages,
+    });
     if (rejection === undefined) return false;
     const { reason, message } = rejection;
     deps.story.tell({

@@ -170,7 +170,7 @@ async function create(
     volumePaths: context.volumePaths,
     hostsFile: await writeHostsFile(deps, pod, ips),
     logPath,
-    nodeMemoryBytes: deps.node.memoryBytes,
+    node: { memoryBytes: deps.node.memoryBytes, hugePageSizes: [...deps.node.hugePages.keys()] },
     seccompProfileRoot: deps.seccompProfileRoot,
     ...(userNamespace === undefined ? {} : { userNamespace }),
   });

@@ -213,6 +213,33 @@ test('profiles of seccomp and AppArmor: a name with the type Localhost, and only
   }
 });
 
+test('huge pages: whole ones, the same asked for as limited, and not alone', () => {
+  const of = (resources: object): string[] =>
+    specIssues({ containers: [{ name: 'a', image: 'x', resources }] }).map((issue) =>
+      issue.replace('spec.containers[0].', ''),
+    );
+  const memory = '64Mi';
+  assert.deepEqual(of({ limits: { memory, 'hugepages-2Mi': '4Mi' } }), []);
+  assert.deepEqual(of({ requests: { memory, 'hugepages-2Mi': '4Mi' }, limits: { 'hugepages-2Mi': '4096Ki' } }), []);
+  assert.deepEqual(of({ limits: { 'hugepages-2Mi': '4Mi' } }), [
+    'resources: Forbidden: HugePages require cpu or memory',
+  ]);
+  assert.deepEqual(of({ limits: { memory, 'hugepages-2Mi': '3Mi' } }), [
+    'resources.limits.hugepages-2Mi: Invalid value: "3Mi": must be a multiple of the page size of hugepages-2Mi',
+  ]);
+  assert.deepEqual(of({ limits: { memory, 'hugepages-2Mi': '4Mi' }, requests: { 'hugepages-2Mi': '2Mi' } }), [
+    'resources.requests: Invalid value: "2Mi": must be equal to hugepages-2Mi limit of 4Mi',
+  ]);
+  assert.deepEqual(of({ requests: { memory, 'hugepages-1Gi': '1Gi' } }), [
+    'resources.limits.hugepages-1Gi: Required value: Limit must be set for non overcommitable resources',
+  ]);
+  assert.match(of({ limits: { memory, 'hugepages-x': '1' } }).join(), /limits\.hugepages-x: Unsupported value/);
+  const medium = (text: string): string[] =>
+    specIssues({ containers: [{ name: 'a', image: 'x' }], volumes: [{ name: 'v', emptyDir: { medium: text } }] });
+  for (const good of ['', 'Memory', 'HugePages', 'HugePages-1Gi']) assert.deepEqual(medium(good), [], good);
+  assert.match(medium('Huge').join(), /emptyDir\.medium: Invalid value: "Huge": must be one of/);
+});
+
 test('values of fields and resources in the environment', () => {
   const of = (valueFrom: object): string[] =>
     specIssues({ containers: [{ name: 'a', image: 'x', env: [{ name: 'E', valueFrom }] }] });

@@ -1,9 +1,9 @@
 import type { Container, PodSpec, Volume, VolumeMount } from '../objects.ts';
-import { compareQuantities, isQuantity } from '../quantity.ts';
 import { confinementRules } from './confinement-rules.ts';
 import { envRules } from './env-rules.ts';
-import { duplicate, forbidden, invalid, missingTarget, notSupported, required } from './issue.ts';
+import { duplicate, forbidden, invalid, missingTarget, required } from './issue.ts';
 import type { FieldPath, Issue } from './issue.ts';
+import { resourceRules } from './resource-rules.ts';
 
 export function containerRules(
   container: Container,
@@ -41,34 +41,6 @@ function portRules(container: Container, at: FieldPath): Issue[] {
     if (name === '') continue;
     if (names.has(name)) issues.push(duplicate([...at, 'ports', index, 'name'], name));
     names.add(name);
-  }
-  return issues;
-}
-
-const RESOURCES: readonly string[] = ['cpu', 'memory'];
-
-function resourceRules(container: Container, at: FieldPath): Issue[] {
-  const issues: Issue[] = [];
-  const { limits = {}, requests = {} } = container.resources ?? {};
-  for (const [group, values] of Object.entries({ limits, requests })) {
-    for (const [name, value] of Object.entries(values)) {
-      const path = [...at, 'resources', group, name];
-      if (name.startsWith('hugepages-')) issues.push(forbidden(path, 'not supported by Gantry: huge pages'));
-      else if (name === 'ephemeral-storage')
-        issues.push(forbidden(path, 'not supported by Gantry: limits of disk use'));
-      else if (!RESOURCES.includes(name)) issues.push(notSupported(path, name, RESOURCES));
-      if (isQuantity(value) && compareQuantities(value, '0') < 0) {
-        issues.push(invalid(path, value, 'must be greater than or equal to 0'));
-      }
-    }
-  }
-  for (const [name, request] of Object.entries(requests)) {
-    const limit = limits[name];
-    if (limit === undefined || !isQuantity(limit) || !isQuantity(request)) continue;
-    if (compareQuantities(request, limit) > 0) {
-      const why = `must be less than or equal to ${name} limit of ${limit}`;
-      issues.push(invalid([...at, 'resources', 'requests'], request, why));
-    }
   }
   return issues;
 }

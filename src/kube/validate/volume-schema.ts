@@ -1,3 +1,4 @@
+import { isHugePagesMedium } from '../huge-pages.ts';
 import { dnsLabel, dnsSubdomain, localPath, type Check } from './names.ts';
 import {
   checked,
@@ -18,10 +19,15 @@ const SUPPORTED = 'supported are emptyDir, hostPath, configMap, secret and image
 
 const trimmed: Check = (value) => (value === value.trim() ? undefined : 'must not have leading or trailing whitespace');
 
+const medium: Check = (value) =>
+  ['', 'Memory'].includes(value) || isHugePagesMedium(value)
+    ? undefined
+    : "must be one of '', Memory, HugePages or HugePages-<size>, such as HugePages-2Mi";
+
 const keyToPath: Fields = { key: must(text), path: must(checked(localPath)), mode: has(integer(0, 0o777)) };
 
 const sources: Fields = {
-  emptyDir: has(object({ medium: has(oneOf('', 'Memory')), sizeLimit: has(quantity) })),
+  emptyDir: has(object({ medium: has(checked(medium)), sizeLimit: has(quantity) })),
   hostPath: has(
     object({
       path: must(text),

@@ -5,12 +5,14 @@ import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { silentLog } from '../../../src/lib/log.ts';
+import { hugePagesResource } from '../../../src/kube/huge-pages.ts';
 import type { ConfigMap, Secret } from '../../../src/kube/objects.ts';
 import { HangSafe } from '../../../src/linux/hang-safe.ts';
 import { Mounts } from '../../../src/linux/mounts.ts';
 import { readMountinfo } from '../../../src/linux/mountinfo.ts';
 import { SafeRemove } from '../../../src/linux/safe-remove.ts';
 import { notFound } from '../../../src/lib/errors.ts';
+import { readHugePages } from '../../../src/agent/node/host-facts.ts';
 import { PodPaths } from '../../../src/agent/pods/paths.ts';
 import type { NodePod } from '../../../src/agent/pods/node-pod.ts';
 import { testPod } from '../../../src/agent/pods/test-pod.ts';
@@ -295,5 +297,44 @@ await test(
     manager.poke();
     await share.end();
     await b.until('gone', async () => (await readdir(b.paths.podsDir)).length === 0);
+  },
+);
+
+await test(
+  'a volume of huge pages is mounted once, is known to the next agent, and goes with its pod',
+  { skip },
+  async (t) => {
+    const b = await bench(t);
+    const [size] = await readHugePages().then((found) => [...found.keys()]);
+    if (size === undefined) {
+      t.skip('this kernel has no huge pages');
+      return;
+    }
+    const limits = { memory: '64Mi', [hugePagesResource(size)]: String(size) };
+    const pod = testPod({
+      containers: [{ name: 'main', image: 'i', resources: { limits } }],
+      volumes: [{ name: 'huge', emptyDir: { medium: 'HugePages' } }],
+    });
+    const path = b.paths.volume(pod.uid, 'kubernetes.io/empty-dir', 'huge');
+    const onIt = async (): Promise<string[]> =>
+      (await readMountinfo())
+        .filter(({ mountPoint }) => mountPoint === path)
+        .map(({ fsType, source }) => `${fsType} ${source}`);
+    const first = await b.manager();
+    await b.add(first, pod);
+    await b.until('ready', () => first.ofPod(pod).ready);
+    assert.deepEqual(await onIt(), ['hugetlbfs gantry-volume']);
+    assert.equal((await stat(path)).mode & 0o777, 0o777);
+    assert.equal((await statfs(path)).bsize, size);
+    await mkdir(join(path, 'of-the-pod'));
+    first.stop();
+    const second = await b.manager();
+    await b.until('ready again', () => second.ofPod(pod).ready);
+    assert.deepEqual(await onIt(), ['hugetlbfs gantry-volume']);
+    assert.deepEqual(await readdir(path), ['of-the-pod']);
+    b.wanted.clear();
+    second.poke();
+    await b.until('gone', () => second.teardownOf(pod.uid).kind === 'gone');
+    assert.deepEqual(await readdir(b.paths.podsDir), []);
   },
 );

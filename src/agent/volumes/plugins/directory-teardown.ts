@@ -29,8 +29,10 @@ export interface DirectoryDeps {
   readonly remover: TreeRemover;
 }
 
-/** As the source of a memory file system it says in every mountinfo that the mount is one of ours. */
-export const OWN_TMPFS_SOURCE = 'gantry-volume';
+/** As the source of a file system in memory it says in every mountinfo that the mount is one of ours. */
+export const OWN_SOURCE = 'gantry-volume';
+
+const OWN_TYPES: readonly string[] = ['tmpfs', 'hugetlbfs'];
 
 /** The note that a plug-in leaves beside a volume. */
 export const META_FILE = 'volume.json';
@@ -70,7 +72,7 @@ export function foreignMounts(infos: readonly MountInfo[], directory: string): M
 }
 
 export function isOwn(info: MountInfo): boolean {
-  return info.fsType === 'tmpfs' && info.source === OWN_TMPFS_SOURCE && info.root === '/';
+  return OWN_TYPES.includes(info.fsType) && info.source === OWN_SOURCE && info.root === '/';
 }
 
 async function unmountOwn(

@@ -2,18 +2,13 @@ import { chmod } from 'node:fs/promises';
 import type { Op } from '../../../lib/abort.ts';
 import { failedPrecondition } from '../../../lib/errors.ts';
 import { mountsOn } from '../../../linux/mountinfo.ts';
+import { hugePageOfMedium, isHugePagesMedium } from '../../../kube/huge-pages.ts';
 import type { EmptyDirVolumeSource } from '../../../kube/objects.ts';
 import { quantityToNumber } from '../../../kube/quantity.ts';
 import type { NodePod } from '../../pods/node-pod.ts';
-import { podMemoryLimitBytes } from '../../sync/resources.ts';
+import { podHugePages, podMemoryLimitBytes } from '../../sync/resources.ts';
 import type { SetUpRequest, VolumePlugin } from '../plugin.ts';
-import {
-  isOwn,
-  makeVolumeDirectory,
-  OWN_TMPFS_SOURCE,
-  tearDownDirectory,
-  type DirectoryDeps,
-} from './directory-teardown.ts';
+import { isOwn, makeVolumeDirectory, OWN_SOURCE, tearDownDirectory, type DirectoryDeps } from './directory-teardown.ts';
 
 export const EMPTY_DIR_PLUGIN = 'kubernetes.io/empty-dir';
 
@@ -37,10 +32,9 @@ async function setUp(op: Op, deps: EmptyDirDeps, request: SetUpRequest): Promise
   const { directory, pod } = request;
   const source = request.volume.emptyDir ?? {};
   const medium = source.medium ?? '';
-  if (medium !== '' && medium !== 'Memory')
-    throw failedPrecondition(`unknown storage medium ${JSON.stringify(medium)}`);
+  const fileSystem = fileSystemOf(source, pod, deps);
   await makeVolumeDirectory(request, medium);
-  if (medium === 'Memory') await mountMemory(op, deps, directory, memoryBytes(source, pod, deps));
+  if (fileSystem !== undefined) await mountOwn(op, deps, directory, fileSystem);
   // mkdir's mode goes through the umask: everybody may write here, whichever user the containers run as.
   await chmod(directory, 0o777);
   return directory;
@@ -57,18 +51,61 @@ export function memoryBytes(
   return asked > 0 ? Math.min(asked, bound) : bound;
 }
 
-/** A memory file system of ours on the directory, exactly once. */
-export async function mountMemory(op: Op, deps: DirectoryDeps, directory: string, bytes: number): Promise<void> {
+interface OwnFileSystem {
+  readonly type: 'tmpfs' | 'hugetlbfs';
+  readonly data: string;
+}
+
+/** Undefined: the directory's own. Throws FailedPrecondition for a medium that there is none of. */
+function fileSystemOf(
+  source: EmptyDirVolumeSource,
+  pod: NodePod,
+  deps: Pick<EmptyDirDeps, 'allocatableMemoryBytes'>,
+): OwnFileSystem | undefined {
+  const medium = source.medium ?? '';
+  if (medium === '') return undefined;
+  if (isHugePagesMedium(medium)) return hugePagesFileSystem(source, pod);
+  if (medium !== 'Memory') throw failedPrecondition(`unknown storage medium ${JSON.stringify(medium)}`);
+  return memoryFileSystem(memoryBytes(source, pod, deps));
+}
+
+export function memoryFileSystem(bytes: number): OwnFileSystem {
+  return { type: 'tmpfs', data: `size=${String(Math.max(bytes, 4096))},mode=0777` };
+}
+
+/**
+ * A medium that names no size is of the size that the pod asks for, which must be one (kubelet's rules). Pure. Throws FailedPrecondition,
+ * also where the pod asks for no such pages: it could not use any.
+ */
+export function hugePagesFileSystem(source: EmptyDirVolumeSource, pod: NodePod): OwnFileSystem {
+  const medium = source.medium ?? '';
+  const asked = [...podHugePages(pod.spec).keys()];
+  const named = hugePageOfMedium(medium);
+  if (named === undefined && asked.length > 1) {
+    throw failedPrecondition(
+      `medium ${medium}: the pod asks for huge pages of several sizes: name one (HugePages-<size>)`,
+    );
+  }
+  const pageBytes = named ?? asked[0];
+  if (pageBytes === undefined || !asked.includes(pageBytes)) {
+    throw failedPrecondition(`medium ${medium}: no container of the pod has such huge pages among its resources`);
+  }
+  const limit = source.sizeLimit === undefined ? 0 : quantityToNumber(source.sizeLimit);
+  const size = limit > 0 ? `,size=${String(Math.max(1, Math.floor(limit / pageBytes)) * pageBytes)}` : '';
+  return { type: 'hugetlbfs', data: `pagesize=${String(pageBytes)}${size},mode=0777` };
+}
+
+/** A file system of ours on the directory, exactly once. */
+export async function mountOwn(
+  op: Op,
+  deps: DirectoryDeps,
+  directory: string,
+  { type, data }: OwnFileSystem,
+): Promise<void> {
   const [present] = mountsOn(await deps.mountinfo(), directory);
   // Mounted before a crash or a restart of the agent: its content is the pod's, it must not be covered.
   if (present !== undefined && isOwn(present)) return;
   if (present !== undefined)
     throw failedPrecondition(`${directory}: ${present.fsType} of ${present.source} is mounted there`);
-  await deps.mounts.mount(op, {
-    source: OWN_TMPFS_SOURCE,
-    target: directory,
-    type: 'tmpfs',
-    flags: ['nosuid', 'nodev'],
-    data: `size=${String(Math.max(bytes, 4096))},mode=0777`,
-  });
+  await deps.mounts.mount(op, { source: OWN_SOURCE, target: directory, type, flags: ['nosuid', 'nodev'], data });
 }

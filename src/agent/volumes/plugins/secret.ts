@@ -2,7 +2,7 @@ import { chmod } from 'node:fs/promises';
 import type { VolumePlugin } from '../plugin.ts';
 import { writeKeys, type KeyVolumeDeps } from './config-map.ts';
 import { makeVolumeDirectory, tearDownDirectory } from './directory-teardown.ts';
-import { mountMemory } from './empty-dir.ts';
+import { memoryFileSystem, mountOwn } from './empty-dir.ts';
 
 export const SECRET_PLUGIN = 'kubernetes.io/secret';
 
@@ -18,7 +18,7 @@ export function secretPlugin(deps: KeyVolumeDeps): VolumePlugin {
     setUp: async (op, request) => {
       const source = request.volume.secret ?? {};
       await makeVolumeDirectory(request, 'Memory');
-      await mountMemory(op, deps, request.directory, SECRET_BYTES);
+      await mountOwn(op, deps, request.directory, memoryFileSystem(SECRET_BYTES));
       await chmod(request.directory, 0o755);
       await writeKeys(op, deps, request, { kind: 'secrets', name: source.secretName ?? '' }, source);
       return request.directory;
