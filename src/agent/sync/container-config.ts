@@ -16,25 +16,20 @@ import {
   LABEL_POD_NAMESPACE,
   LABEL_POD_UID,
 } from '../pods/names.ts';
-import type { IdMapping } from '../../linux/id-mappings.ts';
-import { DEFAULT_GRACE_SECONDS, type NodePod } from '../pods/node-pod.ts';
+import { DEFAULT_GRACE_SECONDS } from '../pods/node-pod.ts';
 import { ConfigError } from './config-error.ts';
 import { containerHash } from './container-hash.ts';
 import { expand } from './expand.ts';
 import { cgroupResources } from './resources.ts';
-import { containerSecurity, type ImageUser } from './security-context.ts';
+import { containerSecurity, type SecurityInput } from './security-context.ts';
 
-export interface ContainerConfigInput {
-  readonly pod: NodePod;
-  readonly container: Container;
+export interface ContainerConfigInput extends SecurityInput {
   readonly attempt: number;
   readonly crashes: number;
   readonly bootId: string;
   readonly env: ReadonlyMap<string, Buffer>;
   /** The image as the runtime names it after the pull. */
   readonly imageRef: string;
-  /** User that the image asks for, to hold `runAsNonRoot` against. */
-  readonly imageUser: ImageUser;
   /** Images of the container's volumes of that type as the runtime names them after the pull, by volume. */
   readonly imageVolumes: ReadonlyMap<string, string>;
   /** Host path of each other volume, by name. */
@@ -44,10 +39,6 @@ export interface ContainerConfigInput {
   /** Below the sandbox's log directory. */
   readonly logPath: string;
   readonly node: Parameters<typeof cgroupResources>[2];
-  /** Folder of the host's that `localhostProfile` of a seccomp profile is looked up in. */
-  readonly seccompProfileRoot: string;
-  /** As in the sandbox's configuration. */
-  readonly userNamespace?: IdMapping;
 }
 
 /** What the runtime is asked for. Pure. Throws ConfigError for what cannot be asked for. */

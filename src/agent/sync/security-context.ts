@@ -6,14 +6,21 @@ import {
   type LinuxContainerSecurityContext,
   type SecurityProfile,
 } from '../../cri/gen/api.ts';
-import type { ContainerConfigInput } from './container-config.ts';
+import type { IdMapping } from '../../linux/id-mappings.ts';
+import type { NodePod } from '../pods/node-pod.ts';
 import { ConfigError } from './config-error.ts';
 import { int64, namespaceOptions } from './sandbox-config.ts';
 
-type SecurityInput = Pick<
-  ContainerConfigInput,
-  'pod' | 'container' | 'imageUser' | 'userNamespace' | 'seccompProfileRoot'
->;
+export interface SecurityInput {
+  readonly pod: NodePod;
+  readonly container: Container;
+  /** User that the image asks for, to hold `runAsNonRoot` against. */
+  readonly imageUser: ImageUser;
+  /** Folder of the host's that `localhostProfile` of a seccomp profile is looked up in. */
+  readonly seccompProfileRoot: string;
+  /** As in the sandbox's configuration. */
+  readonly userNamespace?: IdMapping;
+}
 
 export type ImageUser =
   { readonly kind: 'uid'; readonly uid: bigint } | { readonly kind: 'name'; readonly name: string };
