@@ -1,3 +1,4 @@
+import { dirname } from 'node:path';
 import { MountPropagation, type Mount } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
 import { errnoOf, failedPrecondition } from '../../lib/errors.ts';
@@ -28,12 +29,25 @@ export async function mountSources(op: Op, deps: Deps, meta: ContainerMeta): Pro
         : await volumeSource(deps.paths, meta, volumes++);
     sources.push(source);
   }
-  const propagating = [...mounts.entries()].filter(([, mount]) => propagates(mount));
-  if (propagating.length > 0) {
-    const infos = await readMountinfo();
-    for (const [i, mount] of propagating) checkPropagation(infos, mount, sources[i] ?? mount.hostPath);
-  }
+  await checkPropagations(mounts.map((mount, i) => ({ mount, source: sources[i] ?? mount.hostPath })));
   return sources;
+}
+
+/**
+ * Finds, before there is anything of the container, a propagation that cannot be given: nobody mends that by starting it again. Makes
+ * nothing, so what is missing counts as on the mount that it would be made on. Throws as {@link mountSources}.
+ */
+export async function checkMountSources(
+  op: Op,
+  { hostFiles }: { readonly hostFiles: Pick<HostFiles, 'realpath'> },
+  { config }: Pick<ContainerMeta, 'config'>,
+): Promise<void> {
+  const propagating = config.mounts.filter(propagates);
+  const places = propagating.map(async (mount) => ({
+    mount,
+    source: await whatIsThere(op, hostFiles, mount.hostPath),
+  }));
+  await checkPropagations(await Promise.all(places));
 }
 
 async function hostPlace(op: Op, hostFiles: Deps['hostFiles'], path: string): Promise<string> {
@@ -56,8 +70,25 @@ async function madeFolder(op: Op, hostFiles: Deps['hostFiles'], path: string): P
   }
 }
 
+/** The path, or the nearest of the folders above it that is there. */
+async function whatIsThere(op: Op, hostFiles: Pick<HostFiles, 'realpath'>, path: string): Promise<string> {
+  try {
+    return await hostFiles.realpath(op, path);
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT' || path === '/') throw error;
+    return await whatIsThere(op, hostFiles, dirname(path));
+  }
+}
+
 function propagates({ image, propagation }: Mount): boolean {
   return image === undefined && propagation !== MountPropagation.PROPAGATION_PRIVATE;
+}
+
+async function checkPropagations(places: readonly { readonly mount: Mount; readonly source: string }[]): Promise<void> {
+  const propagating = places.filter(({ mount }) => propagates(mount));
+  if (propagating.length === 0) return;
+  const infos = await readMountinfo();
+  for (const { mount, source } of propagating) checkPropagation(infos, mount, source);
 }
 
 /** Of the mount that the source really is on: a link to it may lie on quite another one. */

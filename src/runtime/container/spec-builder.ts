@@ -23,7 +23,7 @@ import type { TaskRemains } from '../task/task-service.ts';
 import type { CreateTaskRequest } from '../task/task.ts';
 import { applyCdiEdits } from './cdi-edits.ts';
 import { appArmorChoiceOf, demandNoLabel, notGiven } from './confinement.ts';
-import { mountSources } from './mount-sources.ts';
+import { checkMountSources, mountSources } from './mount-sources.ts';
 import { limitsOf, resourcesInput, resourcesOf } from './resources.ts';
 import { seccompChoiceOf, type SeccompChoice } from './seccomp-choice.ts';
 import { specInputOf, type SpecFacts } from './spec-input.ts';
@@ -83,6 +83,7 @@ export class SpecBuilder {
       }),
     );
     this.limits(resourcesInput(meta.config.linux?.resources), {});
+    await checkMountSources(op, this.#deps, meta);
     return notGiven(meta.config, this.#deps.host);
   }
 

@@ -36,9 +36,13 @@ after(async () => {
 
 let made = 0;
 
-async function withMounts(asked: readonly Partial<Mount>[], look: (id: string) => Promise<void>): Promise<void> {
+async function createWith(asked: readonly Partial<Mount>[]): Promise<string> {
   const more = { mounts: asked.map((mount) => Mount.fromPartial(mount)) };
-  const id = await f.createContainer(sandboxId, config, container(`c${String(++made)}`, ['sleep', '600'], more));
+  return await f.createContainer(sandboxId, config, container(`c${String(++made)}`, ['sleep', '600'], more));
+}
+
+async function withMounts(asked: readonly Partial<Mount>[], look: (id: string) => Promise<void>): Promise<void> {
+  const id = await createWith(asked);
   try {
     await f.cri.startContainer(op, { containerId: id });
     await look(id);
@@ -124,11 +128,12 @@ test('propagation: as asked for, and only from a mount that takes part in it', {
     const link = join(f.root.dir, 'link-to-private');
     await symlink(hostPath, link);
     for (const propagation of [PROPAGATION_HOST_TO_CONTAINER, PROPAGATION_BIDIRECTIONAL]) {
-      const asked = [{ containerPath: '/c', hostPath: link, propagation }];
-      await assert.rejects(
-        withMounts(asked, () => Promise.resolve()),
-        new RegExp(`${hostPath}, which is not a shared`),
-      );
+      for (const source of [link, join(link, 'not', 'there')]) {
+        await assert.rejects(
+          createWith([{ containerPath: '/c', hostPath: source, propagation }]),
+          new RegExp(`${hostPath}, which is not a shared`),
+        );
+      }
     }
   });
 });
