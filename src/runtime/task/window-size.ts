@@ -32,14 +32,20 @@ export async function followSizes(
       await pipe.write(line);
     }
   };
+  const set = async (): Promise<void> => {
+    try {
+      // One may have come while the pipe was being closed.
+      while (newest !== undefined) await setAll();
+    } catch (error) {
+      // The monitor is gone, and the session with it.
+      if (errnoOf(error) === undefined && !signal.aborted) throw error;
+    } finally {
+      setting = undefined;
+    }
+  };
   for await (const size of sizes) {
     newest = size;
-    setting ??= setAll()
-      .catch((error: unknown) => {
-        // The monitor is gone, and the session with it.
-        if (errnoOf(error) === undefined && !signal.aborted) throw error;
-      })
-      .finally(() => (setting = undefined));
+    setting ??= set();
   }
   await setting;
 }
