@@ -28,12 +28,15 @@ interface Group {
 
 const MESSAGE_LINES = 8;
 const LINE_CHARS = 400;
+/** As the suite begins it, and its own tools. */
+const PULL_FAILED = /^failed to pull image/im;
 
 /** What is to be said of a run. Pure. */
 export function judge(results: readonly SpecResult[], rules: VerdictRules): Verdict {
   const lines: string[] = [];
   const groups = new Map<LeftOut, Group>();
   const unnamed: string[] = [];
+  let withoutImage = 0;
   let [passed, failed, skipped] = [0, 0, 0];
   const leaveOut = (leftOut: LeftOut, reason: string): void => {
     const group = groups.get(leftOut) ?? { leftOut, reasons: new Set<string>(), count: 0 };
@@ -50,6 +53,7 @@ export function judge(results: readonly SpecResult[], rules: VerdictRules): Verd
         break;
       case 'failed':
         failed++;
+        if (PULL_FAILED.test(outcome.message)) withoutImage++;
         lines.push(`FAILED  ${name} (${seconds.toFixed(1)} s)`, ...shortened(outcome.message));
         break;
       case 'skipped':
@@ -69,6 +73,9 @@ export function judge(results: readonly SpecResult[], rules: VerdictRules): Verd
     lines.push(`left out ${leftOut.subject}, ${String(count)} specs: ${leftOut.why}${said}`);
   }
   lines.push(...unnamed);
+  if (withoutImage > 0) {
+    lines.push(`images that could not be had (${String(withoutImage)} specs): --mirror names another place for them`);
+  }
   const ran = passed + failed > 0;
   if (!ran) lines.push('no spec was run');
   return { passed, failed, skipped, ok: ran && failed === 0 && !(rules.strict && unnamed.length > 0), lines };

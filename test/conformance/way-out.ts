@@ -25,10 +25,15 @@ export async function openWayOut(path: string): Promise<Listening> {
       upstream.write(head);
       join(client, upstream);
     });
-    upstream.once('error', (error) => client.end(`HTTP/1.1 502 Bad Gateway\r\n\r\n${error.message}`));
+    upstream.once('error', (error) => client.end(`HTTP/1.1 502 ${inOneLine(error.message)}\r\n\r\n`));
     client.once('error', () => upstream.destroy());
   });
   return await listen(server, { path });
+}
+
+/** A client shows the first line of a proxy's refusal, and nothing else of it. */
+function inOneLine(message: string): string {
+  return message.replaceAll(/[^ -~]+/g, ' ').trim();
 }
 
 /** Inside: a port of loopback that is the proxy at `path`. */

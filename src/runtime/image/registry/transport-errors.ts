@@ -13,6 +13,12 @@ const UNTRUSTED: Verdict = {
   text: 'its certificate is not trusted: put its authority (ca) or skip_verify into hosts.toml of the registry configuration',
 };
 
+const NO_TLS: Verdict = {
+  kind: 'FailedPrecondition',
+  reason: 'tls',
+  text: 'no TLS there: if it speaks plain http, say so in hosts.toml (server = "http://…")',
+};
+
 const BROKEN: Verdict = {
   kind: 'Unavailable',
   reason: 'connection-broken',
@@ -44,11 +50,8 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
   CERT_HAS_EXPIRED: { ...UNTRUSTED, text: 'its certificate has expired' },
   CERT_NOT_YET_VALID: { ...UNTRUSTED, text: "its certificate is not valid yet (is this machine's clock right?)" },
   ERR_TLS_CERT_ALTNAME_INVALID: { ...UNTRUSTED, text: 'its certificate is for another host' },
-  EPROTO: {
-    kind: 'FailedPrecondition',
-    reason: 'tls',
-    text: 'no TLS there: if it speaks plain http, say so in hosts.toml (server = "http://…")',
-  },
+  EPROTO: NO_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   ERR_INVALID_CHAR: {
     kind: 'InvalidArgument',
     reason: 'header',
@@ -60,24 +63,22 @@ const VERDICTS: Readonly<Record<string, Verdict>> = {
 export function transportError(host: string, error: unknown): GantryError {
   if (error instanceof GantryError) return error;
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-  const verdict =
-    VERDICTS[code] ??
-    (code === 'ERR_SSL_WRONG_VERSION_NUMBER'
-      ? VERDICTS['EPROTO']
-      : code.startsWith('HPE_')
-        ? { kind: 'Unavailable' as const, reason: 'not-http', text: 'what answers there does not speak http' }
-        : undefined);
-  const {
-    kind,
-    reason,
-    text,
-    retryable = false,
-  } = verdict ?? {
-    kind: 'Unavailable' as const,
-    reason: 'request-failed',
-    text: `the request failed (${code === '' ? String(error) : code})`,
-  };
+  const { kind, reason, text, retryable = false } = VERDICTS[code] ?? verdictOn(code, error);
   return new GantryError(kind, `registry ${host}: ${text}`, { cause: error, details: { reason, host, retryable } });
+}
+
+function verdictOn(code: string, error: unknown): Verdict {
+  if (code.startsWith('HPE_')) {
+    return { kind: 'Unavailable', reason: 'not-http', text: 'what answers there does not speak http' };
+  }
+  if (code === 'ERR_PROXY_TUNNEL') {
+    // The proxy's own words are the line that it answered with; what stands before may have its password.
+    const said = /HTTP\/1\.\d (.+)$/.exec(String(error))?.[1];
+    const text = `the proxy of the environment does not get through to it${said === undefined ? '' : ` (${said})`}`;
+    return { kind: 'Unavailable', reason: 'proxy', text };
+  }
+  const text = `the request failed (${code === '' ? String(error) : code})`;
+  return { kind: 'Unavailable', reason: 'request-failed', text };
 }
 
 export function isRetryable(error: unknown): boolean {
