@@ -3,40 +3,29 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import type { PodSandboxConfig } from '../../../src/cri/gen/api.ts';
 import { isKind } from '../../../src/lib/errors.ts';
-import { LeakCheck } from '../../support/leak-check.ts';
-import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
+import { OnePod } from './one-pod.ts';
+import { op, type RuntimeFixture } from './runtime-fixture.ts';
 
 const root = process.getuid?.() !== 0 && 'needs root';
+let scene: OnePod;
 let f: RuntimeFixture;
-let leaks: LeakCheck;
-let config: PodSandboxConfig;
-let sandboxId: string;
 
 before(async () => {
   if (root !== false) return;
-  f = await RuntimeFixture.make();
-  await mkdir(f.root.cdiSpecDir);
-  leaks = await LeakCheck.begin(f.root.leakRoots());
-  config = pod(f.root, 'devices', { privileged: true });
-  sandboxId = await f.runSandbox(config);
+  scene = await OnePod.make('devices', {
+    more: { privileged: true },
+    prepare: ({ cdiSpecDir }) => mkdir(cdiSpecDir),
+  });
+  f = scene.fixture;
 });
 
 after(async () => {
-  if (root !== false) return;
-  try {
-    await f.endPod(sandboxId);
-    await leaks.assertNone();
-  } finally {
-    await f[Symbol.asyncDispose]();
-  }
+  if (root === false) await scene[Symbol.asyncDispose]();
 });
 
-let made = 0;
-
 async function run(more: object, script: string): Promise<string> {
-  const id = await f.runContainer(sandboxId, config, container(`c${String(++made)}`, ['sleep', '600'], more));
+  const id = await scene.run(more);
   const { stdout, stderr } = await f.exec(id, 'sh', '-c', script);
   await f.cri.removeContainer(op, { containerId: id });
   return stdout + stderr;
@@ -59,12 +48,8 @@ test('devices of the host: by a link, a folder of them, and with what may be don
   // Rules of one number are one: the container's own /dev/zero may be written to.
   assert.match(await run({ devices: devices.slice(0, 1) }, 'ls -l /dev/only/read'), /^c.* 1, +5 .*\/dev\/only\/read/);
   for (const hostPath of ['/dev/no-such-device', '/proc/self/status']) {
-    const asked = container('wrong', ['true'], { devices: [{ hostPath, containerPath: '/dev/x', permissions: 'r' }] });
-    await assert.rejects(
-      f.createContainer(sandboxId, config, asked),
-      new RegExp(`device ${hostPath}`),
-      'at the creation',
-    );
+    const asked = { devices: [{ hostPath, containerPath: '/dev/x', permissions: 'r' }] };
+    await assert.rejects(scene.create(asked), new RegExp(`device ${hostPath}`), 'at the creation');
   }
 });
 
@@ -82,7 +67,7 @@ test('CDI: devices by field and by annotation, as the files are at that moment',
   await writeFile(join(shared, 'file'), 'of the vendor');
   const asked = { CDIDevices: [{ name: 'test.org/thing=one' }], annotations: { 'cdi.k8s.io/x': 'test.org/thing=two' } };
   await assert.rejects(
-    f.createContainer(sandboxId, config, container('early', ['true'], asked)),
+    scene.create(asked),
     (error) => isKind(error, 'FailedPrecondition') && /test.org\/thing=one, test.org\/thing=two/.test(String(error)),
   );
   await writeFile(
@@ -107,9 +92,6 @@ devices:
   assert.match(said, /^all 2\nof the vendorfile\nhooked\n/);
   assert.match(said, /[Nn]o space left/, 'the host’s /dev/full under another name');
   await writeFile(spec, 'kind: nonsense');
-  await assert.rejects(
-    f.createContainer(sandboxId, config, container('late', ['true'], asked)),
-    new RegExp(`CDI file ${spec}: cdiVersion`),
-  );
+  await assert.rejects(scene.create(asked), new RegExp(`CDI file ${spec}: cdiVersion`));
   await rm(spec);
 });

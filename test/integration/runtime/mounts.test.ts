@@ -2,43 +2,32 @@ import assert from 'node:assert/strict';
 import { lstat, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { Mount, MountPropagation, type PodSandboxConfig } from '../../../src/cri/gen/api.ts';
+import { Mount, MountPropagation } from '../../../src/cri/gen/api.ts';
 import { systemClock } from '../../../src/lib/clock.ts';
 import { Mounts } from '../../../src/linux/mounts.ts';
-import { LeakCheck } from '../../support/leak-check.ts';
-import { container, op, pod, RuntimeFixture } from './runtime-fixture.ts';
+import { OnePod } from './one-pod.ts';
+import { op, type RuntimeFixture } from './runtime-fixture.ts';
 
 const root = process.getuid?.() !== 0 && 'needs root';
 const { PROPAGATION_BIDIRECTIONAL, PROPAGATION_HOST_TO_CONTAINER } = MountPropagation;
 const mounts = new Mounts({ clock: systemClock });
+let scene: OnePod;
 let f: RuntimeFixture;
-let leaks: LeakCheck;
-let config: PodSandboxConfig;
-let sandboxId: string;
 
 before(async () => {
   if (root !== false) return;
-  f = await RuntimeFixture.make();
-  leaks = await LeakCheck.begin(f.root.leakRoots());
-  config = pod(f.root, 'mounts');
-  sandboxId = await f.runSandbox(config);
+  scene = await OnePod.make('mounts');
+  f = scene.fixture;
 });
 
 after(async () => {
-  if (root !== false) return;
-  try {
-    await f.endPod(sandboxId);
-    await leaks.assertNone();
-  } finally {
-    await f[Symbol.asyncDispose]();
-  }
+  if (root === false) await scene[Symbol.asyncDispose]();
 });
 
 let made = 0;
 
 async function createWith(asked: readonly Partial<Mount>[]): Promise<string> {
-  const more = { mounts: asked.map((mount) => Mount.fromPartial(mount)) };
-  return await f.createContainer(sandboxId, config, container(`c${String(++made)}`, ['sleep', '600'], more));
+  return await scene.create({ mounts: asked.map((mount) => Mount.fromPartial(mount)) });
 }
 
 async function withMounts(asked: readonly Partial<Mount>[], look: (id: string) => Promise<void>): Promise<void> {

@@ -107,7 +107,10 @@ describe('the verdict on a conformance run', () => {
   it('says what to do where images cannot be had', () => {
     const message = 'failed to pull image\nUnexpected error:\n    registry far.invalid: unknown host';
     const failed: SpecResult = { name: 'Pod runs', outcome: { kind: 'failed', message }, seconds: 1 };
-    assert.match(judge([failed, failed], rules).lines.at(-1) ?? '', /^images that could not be had \(2 specs\): --mirror /);
+    assert.match(
+      judge([failed, failed], rules).lines.at(-1) ?? '',
+      /^images that could not be had \(2 specs\): --mirror /,
+    );
     assert.equal(judge([passed], rules).lines.length, 0);
   });
 });

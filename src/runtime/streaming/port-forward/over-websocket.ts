@@ -1,5 +1,4 @@
 import type { WebSocket } from 'ws';
-import { IdleWatch } from '../idle-watch.ts';
 import type { Protocol } from '../negotiate-protocol.ts';
 import { fired } from '../session.ts';
 import type { SessionContext } from '../session.ts';
@@ -18,14 +17,8 @@ export async function servePortForwardOverWebSocket(
   webSocket: WebSocket,
 ): Promise<void> {
   const { clock, limits } = context;
-  const idle = new IdleWatch(clock, limits.idleMs, () => channels.cut());
-  const channels = new ChannelSocket({
-    webSocket,
-    clock,
-    codec: protocol.codec,
-    closesChannels: false,
-    active: idle.touch,
-  });
+  const { codec } = protocol;
+  const channels = new ChannelSocket({ webSocket, clock, codec, closesChannels: false, idleMs: limits.idleMs });
   const connections = call.request.port.map(async (port, index) => {
     const data = channels.channel(index * 2, 'both');
     const error = channels.channel(index * 2 + 1, 'output');
@@ -40,5 +33,4 @@ export async function servePortForwardOverWebSocket(
   channels.close();
   await fired(channels.gone);
   limit.cancel();
-  idle.close();
 }

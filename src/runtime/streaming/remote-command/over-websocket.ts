@@ -1,5 +1,4 @@
 import type { WebSocket } from 'ws';
-import { IdleWatch } from '../idle-watch.ts';
 import type { Protocol } from '../negotiate-protocol.ts';
 import type { SessionContext } from '../session.ts';
 import type { CommandCall } from '../stream-call.ts';
@@ -19,14 +18,8 @@ export async function serveCommandOverWebSocket(
   webSocket: WebSocket,
 ): Promise<void> {
   const { clock, limits } = context;
-  const idle = new IdleWatch(clock, limits.idleMs, () => channels.cut());
-  const channels = new ChannelSocket({
-    webSocket,
-    clock,
-    codec: protocol.codec,
-    closesChannels: protocol.closesChannels,
-    active: idle.touch,
-  });
+  const { codec, closesChannels } = protocol;
+  const channels = new ChannelSocket({ webSocket, clock, codec, closesChannels, idleMs: limits.idleMs });
   const { stdin, stdout, stderr, tty } = call.request;
   const sizes = new TerminalSizes();
   channels.gone.addEventListener('abort', () => sizes.end(), { once: true });
@@ -55,7 +48,6 @@ export async function serveCommandOverWebSocket(
       cut: () => channels.cut(),
     });
   } finally {
-    idle.close();
     sizes.end();
   }
 }

@@ -4,6 +4,7 @@ import type { Clock, Timer } from '../../../lib/clock.ts';
 import { canceled, unavailable } from '../../../lib/errors.ts';
 import { SendAhead } from '../../../lib/send-ahead.ts';
 import { ownBytes } from '../../../lib/spdy/inbound-budget.ts';
+import { IdleWatch } from '../idle-watch.ts';
 
 export interface ChannelSocketOptions {
   readonly webSocket: WebSocket;
@@ -12,8 +13,8 @@ export interface ChannelSocketOptions {
   readonly codec: 'binary' | 'base64';
   /** The client closes a channel by a message on channel 255 that has its number. */
   readonly closesChannels: boolean;
-  /** Told of whatever comes or goes. */
-  readonly active: () => void;
+  /** The connection is cut when nothing has come or gone for so long. */
+  readonly idleMs: number;
 }
 
 const CLOSE_CHANNEL = 255;
@@ -42,19 +43,21 @@ export class ChannelSocket {
   /** Channels whose readers have enough for now. */
   readonly #full = new Set<number>();
   readonly #gone = new AbortController();
+  readonly #idle: IdleWatch;
   #pings: Timer | undefined;
   #farewell: Timer | undefined;
 
   constructor(options: ChannelSocketOptions) {
     this.#options = options;
     this.#webSocket = options.webSocket;
+    this.#idle = new IdleWatch(options.clock, options.idleMs, () => this.cut());
     // It does not keep to the protocol, and has been told.
     this.#webSocket.on('error', () => {
       this.#farewell = options.clock.after(FAREWELL_MS, () => this.cut());
     });
     this.#webSocket.on('close', () => this.#end());
-    this.#webSocket.on('ping', options.active);
-    this.#webSocket.on('pong', options.active);
+    this.#webSocket.on('ping', this.#idle.touch);
+    this.#webSocket.on('pong', this.#idle.touch);
     this.#webSocket.on('message', (data: RawData) => this.#receive(data as Buffer));
     this.#webSocket.resume();
   }
@@ -91,7 +94,7 @@ export class ChannelSocket {
       return;
     }
     const sent = (error?: Error | null): void => {
-      if (error === null || error === undefined) this.#options.active();
+      if (error === null || error === undefined) this.#idle.touch();
       done(error ?? undefined);
     };
     if (this.#options.codec === 'base64') {
@@ -113,7 +116,7 @@ export class ChannelSocket {
   }
 
   #receive(data: Buffer): void {
-    this.#options.active();
+    this.#idle.touch();
     const [first] = data;
     if (first === undefined) return;
     if (this.#options.closesChannels && first === CLOSE_CHANNEL) {
@@ -147,6 +150,7 @@ export class ChannelSocket {
   }
 
   #end(): void {
+    this.#idle.close();
     this.#pings?.cancel();
     this.#farewell?.cancel();
     const error = canceled('the connection is over: the client closed it');
