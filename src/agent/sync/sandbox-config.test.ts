@@ -69,6 +69,16 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
   };
 }
 
+await test('what tells too much about the machine is hidden from a container, unless it is privileged', () => {
+  const masked = (privileged: boolean): string[] | undefined => {
+    const container = { name: 'main', image: 'i', securityContext: { privileged } };
+    return containerConfig(input({ container })).linux?.securityContext?.maskedPaths;
+  };
+  for (const path of ['/proc/interrupts', '/proc/kcore', '/sys/firmware'])
+    assert.ok(masked(false)?.includes(path), path);
+  assert.deepEqual(masked(true), []);
+});
+
 await test('a container gets its command, mounts, marks and signal', () => {
   const config = containerConfig(
     input({

@@ -110,6 +110,7 @@ function refuseRoot(input: SecurityInput, runAsUser: number | undefined): void {
 const MASKED_PATHS: string[] = [
   '/proc/asound',
   '/proc/acpi',
+  '/proc/interrupts',
   '/proc/kcore',
   '/proc/keys',
   '/proc/latency_stats',
