@@ -6,6 +6,10 @@ import type { CgroupPlaces } from './cgroup-places.ts';
 import { resourceWrites, type CgroupResources, type CgroupWrite } from './cgroup-resources.ts';
 import { sharesToWeight, weightLike } from './cgroup-weight.ts';
 import { isCpuList } from './cpu-list.ts';
+import { changeOomScores } from './oom-scores.ts';
+
+/** Stands for a controller where it is not a file of the cgroup that is changed but one of each process in it. */
+const PROCESSES = 'processes';
 
 /** Changes the limits of a cgroup in which processes run: all of what is asked for, or nothing. */
 export class CgroupLimits {
@@ -27,7 +31,7 @@ export class CgroupLimits {
     const weight = mode === 'v2' ? Number(await this.#read(path, 'cpu', 'cpu.weight')) : Number.NaN;
     const weightOf = (shares: number): number =>
       Number.isNaN(weight) ? sharesToWeight(shares) : weightLike(shares, { shares: known.cpuShares, weight });
-    const changes: CgroupChange[] = [];
+    const changes: CgroupChange[] = oomScoreChange(path, wanted);
     for (const write of resourceWrites(mode, changed, weightOf)) {
       changes.push(...(await this.#changesOf(path, write)));
     }
@@ -125,12 +129,22 @@ export class CgroupLimits {
     return false;
   }
 
-  async #write({ path, controller, file, value }: CgroupChange): Promise<void> {
+  async #write({ path, controller, file, before, value }: CgroupChange): Promise<void> {
+    if (controller === PROCESSES) {
+      await changeOomScores(() => this.#places.procs(path, true), before, value);
+      return;
+    }
     const place = this.#places.of(path, controller);
     if (place === undefined) throw failedPrecondition(`${file}: this host has no such controller`);
     // Nothing at all would not be written.
     await writeCgroupFile(join(place.directory, file), value === '' ? '\n' : value);
   }
+}
+
+function oomScoreChange(path: string, { oomScoreAdj }: CgroupResources): CgroupChange[] {
+  if (oomScoreAdj === undefined) return [];
+  const { from, to } = oomScoreAdj;
+  return [{ path, controller: PROCESSES, file: 'oom_score_adj', before: String(from), value: String(to) }];
 }
 
 function isBelowOthers({ path }: CgroupChange, changes: readonly CgroupChange[]): boolean {

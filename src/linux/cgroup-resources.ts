@@ -18,6 +18,8 @@ export interface CgroupResources {
   readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
   /** Files of cgroup v2 by name, with what is written to them. */
   readonly unified?: Readonly<Record<string, string>>;
+  /** Of each process in it and below that has the one: the other. Only in an update. */
+  readonly oomScoreAdj?: { readonly from: number; readonly to: number };
 }
 
 export interface CgroupWrite {

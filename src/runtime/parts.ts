@@ -110,6 +110,8 @@ export interface Limits extends PodLimits {
   readonly memorySwapLimitBytes?: number;
   readonly hugepageLimits?: readonly { readonly pageSize: string; readonly limitBytes: number }[];
   readonly unified?: Readonly<Record<string, string>>;
+  /** Of each process that has the one: the other. */
+  readonly oomScoreAdj?: { readonly from: number; readonly to: number };
 }
 
 export interface CgroupTree {

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { LinuxContainerResources } from '../../cri/gen/api.ts';
+import type { ResourcesInput } from '../oci/container-spec-input.ts';
 import { limitsOf, mergeResources, resourcesInput, shownResources } from './resources.ts';
 
 const resources = (partial: Parameters<typeof LinuxContainerResources.fromPartial>[0]): LinuxContainerResources =>
   LinuxContainerResources.fromPartial(partial);
-const host = { cgroupMode: 'v2', swapAccounting: true, hugePageSizes: ['2MB'] } as const;
+const host = {
+  cgroupMode: 'v2',
+  swapAccounting: true,
+  hugePageSizes: ['2MB'],
+  oomScoreAdj: 0,
+  mayLowerOomScoreAdj: true,
+} as const;
 
 const MADE = resources({
   cpuShares: 512n,
@@ -39,8 +46,6 @@ test('what an update does not say stays', () => {
 
 test('what cannot be updated is refused, and never dropped', () => {
   const now = resourcesInput(MADE);
-  assert.throws(() => mergeResources(now, resources({ oomScoreAdj: 4n })), { kind: 'NotImplemented' });
-  assert.deepEqual(mergeResources(now, resources({ oomScoreAdj: 3n })).oomScoreAdj, 3);
   const pages = mergeResources(now, resources({ hugepageLimits: [{ pageSize: '2MB', limit: 1n }] }));
   assert.throws(() => limitsOf({ ...host, hugePageSizes: [] }, pages, now), { kind: 'FailedPrecondition' });
   const none = (pageSize: string) => ({ hugepageLimits: [{ pageSize, limitBytes: 0 }] });
@@ -52,6 +57,17 @@ test('what cannot be updated is refused, and never dropped', () => {
   });
   const unified = mergeResources(now, resources({ unified: { 'memory.high': '5' } }));
   assert.throws(() => limitsOf({ ...host, cgroupMode: 'hybrid' }, unified, now), { kind: 'InvalidArgument' });
+});
+
+test('oom_score_adj: from what the processes were given to what they are to have', () => {
+  const now = resourcesInput(MADE);
+  const of = (oomScoreAdj: bigint, more: object = {}, had: ResourcesInput = now): unknown =>
+    limitsOf({ ...host, ...more }, mergeResources(now, resources({ oomScoreAdj })), had).oomScoreAdj;
+  assert.deepEqual(of(4n), { from: 3, to: 4 });
+  assert.equal(of(3n), undefined);
+  assert.equal(of(0n), undefined);
+  assert.deepEqual(of(-997n, { oomScoreAdj: 1, mayLowerOomScoreAdj: false }), { from: 3, to: 1 });
+  assert.deepEqual(of(4n, { oomScoreAdj: 2 }, {}), { from: 2, to: 4 });
 });
 
 test('limits of the cgroup: what is said, and what this host can', () => {

@@ -1,7 +1,8 @@
 import type { LinuxContainerResources } from '../../cri/gen/api.ts';
-import { failedPrecondition, invalidArgument, notImplemented } from '../../lib/errors.ts';
+import { failedPrecondition, invalidArgument } from '../../lib/errors.ts';
 import { boundedShares } from '../../linux/cgroup-weight.ts';
 import type { HostFacts, ResourcesInput } from '../oci/container-spec-input.ts';
+import { clampOomScoreAdj } from '../oci/resources.ts';
 import type { Limits } from '../parts.ts';
 import type { ContainerRecord } from '../store/container-record.ts';
 
@@ -47,15 +48,9 @@ export function resourcesOf({ meta, status }: Pick<ContainerRecord, 'meta' | 'st
   return status.resources ?? resourcesInput(meta.config.linux?.resources);
 }
 
-/**
- * What it will have: what the update does not say stays. Throws NotImplemented for another `oom_score_adj`, which is a process's own.
- */
+/** What it will have: what the update does not say stays. */
 export function mergeResources(now: ResourcesInput, asked: LinuxContainerResources): ResourcesInput {
   const wanted = resourcesInput(asked);
-  const { oomScoreAdj = 0 } = wanted;
-  if (oomScoreAdj !== 0 && oomScoreAdj !== (now.oomScoreAdj ?? 0)) {
-    throw notImplemented('oom_score_adj of a container is set when it is made and cannot be updated');
-  }
   const said = Object.entries(wanted).filter(
     ([name, value]) => !['hugepageLimits', 'unified'].includes(name) && value !== 0 && value !== '',
   );
@@ -70,12 +65,12 @@ export function mergeResources(now: ResourcesInput, asked: LinuxContainerResourc
 }
 
 /**
- * What of it is a matter of the container's cgroup. Huge pages that did not change are left out, and a limit of nothing for a size that this
- * host does not have. Throws FailedPrecondition for those that it cannot limit, InvalidArgument for `unified` without
- * cgroup v2.
+ * What of it is a matter of the container's cgroup and of the processes in it. Huge pages that did not change are left out, and a limit of
+ * nothing for a size that this host does not have. Throws FailedPrecondition for those that it cannot limit, InvalidArgument for `unified`
+ * without cgroup v2.
  */
 export function limitsOf(
-  host: Pick<HostFacts, 'cgroupMode' | 'swapAccounting' | 'hugePageSizes'>,
+  host: Pick<HostFacts, 'cgroupMode' | 'swapAccounting' | 'hugePageSizes' | 'oomScoreAdj' | 'mayLowerOomScoreAdj'>,
   wanted: ResourcesInput,
   now: ResourcesInput = {},
 ): Limits {
@@ -93,6 +88,8 @@ export function limitsOf(
   if (unified !== undefined && host.cgroupMode !== 'v2') {
     throw invalidArgument(`resources.unified needs cgroup v2; this host has ${host.cgroupMode}`);
   }
+  const oomScoreAdj = (of: ResourcesInput): number => clampOomScoreAdj(host, of.oomScoreAdj) ?? host.oomScoreAdj;
+  const [from, to] = [oomScoreAdj(now), oomScoreAdj(wanted)];
   const { cpuShares, cpuQuotaUs, cpuPeriodUs, cpusetCpus, cpusetMems, memoryLimitBytes, memorySwapLimitBytes } = wanted;
   return {
     ...said('cpuShares', cpuShares),
@@ -104,6 +101,7 @@ export function limitsOf(
     ...(host.swapAccounting ? said('memorySwapLimitBytes', memorySwapLimitBytes) : {}),
     ...(hugepages.length === 0 ? {} : { hugepageLimits: hugepages }),
     ...said('unified', unified),
+    ...(from === to ? {} : { oomScoreAdj: { from, to } }),
   };
 }
 

@@ -66,7 +66,7 @@ async function update(rt: RuntimeContext, record: ContainerRecord, wanted: Resou
   try {
     await changeLimits(rt, {
       cgroupPath: task.cgroupPath,
-      known: now,
+      known: rt.specs.limits(now, now),
       wanted: limits,
       to: wanted,
       intend: async (intent) => {

@@ -39,7 +39,10 @@ export function containerResources(
 }
 
 /** Below our own value only where we may go there: else the OCI runtime fails outright (PARTS.md 9). */
-export function clampOomScoreAdj(host: HostFacts, wanted: number | undefined): number | undefined {
+export function clampOomScoreAdj(
+  host: Pick<HostFacts, 'oomScoreAdj' | 'mayLowerOomScoreAdj'>,
+  wanted: number | undefined,
+): number | undefined {
   if (wanted === undefined) return undefined;
   const bounded = Math.max(-1000, Math.min(1000, wanted));
   return host.mayLowerOomScoreAdj ? bounded : Math.max(bounded, host.oomScoreAdj);

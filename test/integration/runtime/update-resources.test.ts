@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { LinuxContainerResources, UpdateContainerResourcesRequest } from '../../../src/cri/gen/api.ts';
@@ -196,10 +197,40 @@ test('what this host cannot is refused by name', { skip: root }, async () => {
   const id = await f.createContainer(sandboxId, config, container('main', ['sleep', '1000']));
   const { mode } = await detectCgroups();
   if (mode !== 'v2') await assert.rejects(update(id, { unified: { 'memory.high': '1' } }), /unified needs cgroup v2/);
-  await assert.rejects(update(id, { oomScoreAdj: 5n }), { kind: 'NotImplemented' });
   await f.endPod(sandboxId);
   await leaks.assertNone();
 });
+
+test(
+  'oom_score_adj: of all its processes that have what it was given, not of one that has chosen for itself',
+  { skip: root },
+  async () => {
+    const config = pod(f.root, 'oom-score');
+    const sandboxId = await f.runSandbox(config);
+    const script =
+      'sleep 1000 & sh -c "echo 700 > /proc/self/oom_score_adj; touch /tmp/ready; while :; do sleep 1000; done" & wait';
+    const linux = { resources: { oomScoreAdj: 500n } };
+    const id = await f.runContainer(sandboxId, config, container('main', ['sh', '-c', script], { linux }));
+    while ((await f.exec(id, 'stat', '/tmp/ready')).exitCode !== 0);
+    const cgroups = new Cgroups({ clock: systemClock, host: await detectCgroups() });
+    const path = await cgroupOf(id);
+    const scores = async (): Promise<string[]> => {
+      const read = (await cgroups.procs(path)).map((pid) => readFile(`/proc/${String(pid)}/oom_score_adj`, 'utf8'));
+      return [...new Set((await Promise.all(read)).map((score) => score.trim()))].sort();
+    };
+    assert.deepEqual(await scores(), ['500', '700']);
+    await update(id, { oomScoreAdj: 600n });
+    assert.deepEqual(await scores(), ['600', '700']);
+    assert.equal((await f.status(id)).resources?.linux?.oomScoreAdj, 600n);
+    failApply = true;
+    await assert.rejects(update(id, { oomScoreAdj: 650n }), /planned failure/);
+    failApply = false;
+    assert.deepEqual(await scores(), ['600', '700']);
+    assert.equal((await f.status(id)).resources?.linux?.oomScoreAdj, 600n);
+    await f.endPod(sandboxId);
+    await leaks.assertNone();
+  },
+);
 
 test(
   'numbers that mean nothing are refused wherever they come from, and shares are bounded',
