@@ -36,7 +36,7 @@ export async function settleDriver(op: Op, config: GantryConfig): Promise<Settle
 /** So that the next start, of a later version perhaps, comes to the same. The root folder is ours. */
 export async function noteDriver({ root, cgroupDriver }: SettledConfig): Promise<void> {
   const path = join(root, NOTE);
-  if ((await noted(path)) !== cgroupDriver) await writeFileAtomic(path, `${cgroupDriver}\n`, { mode: 0o644 });
+  if ((await noted(path)) !== cgroupDriver) await writeFileAtomic(path, `${cgroupDriver}\n`);
 }
 
 async function noted(path: string): Promise<CgroupDriver | undefined> {

@@ -63,7 +63,8 @@ describe('images as volumes of pods', { skip }, () => {
     await daemon.ready('reader');
     assert.equal(await daemon.shell('reader', 'cat /data/file'), 'first');
     assert.equal(await imageRefOf(), first);
-    await daemon.shell('reader', 'kill -TERM 1');
+    // A shell that waited for it would be killed with it.
+    await daemon.shell('reader', '(sleep 1; kill -TERM 1) >/dev/null 2>&1 &');
     await daemon.podWhen('reader', (pod) => pod.status?.containerStatuses?.[0]?.restartCount === 1, 'started again');
     await daemon.ready('reader');
     assert.equal(await daemon.shell('reader', 'cat /data/file'), 'second');
