@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -31,6 +31,16 @@ test('what was noted is recalled by another process, within its boot and version
   assert.equal(await (await ProbeMemory.open(path, 'boot 2')).recall(candidate), undefined);
   const other = { ...candidate, program: '/bin/sh' };
   assert.equal(await (await ProbeMemory.open(path, 'boot 1')).recall(other), undefined);
+});
+
+test('what a process that was killed was writing goes with the next one', async () => {
+  const path = join(folder, 'killed.json');
+  await writeFile(`${path}.0123456789ab.tmp`, '{');
+  await ProbeMemory.open(path, 'boot');
+  assert.deepEqual(
+    (await readdir(folder)).filter((name) => name.startsWith('killed')),
+    [],
+  );
 });
 
 test('another file in the place of the program is another program', async () => {

@@ -1,6 +1,6 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
-import { writeFileAtomic } from '../../lib/atomic-file.ts';
+import { removeTemporariesOf, writeFileAtomic } from '../../lib/atomic-file.ts';
 import { findProgram } from '../../lib/find-program.ts';
 import type { Candidate, RefusedRuntime, WorkingRuntime } from './probe.ts';
 
@@ -34,6 +34,7 @@ export class ProbeMemory {
 
   /** @param stamp what is the same for as long as an outcome may be believed */
   static async open(path: string, stamp: string): Promise<ProbeMemory> {
+    await removeTemporariesOf(path);
     return new ProbeMemory(path, (await read(path, stamp)) ?? { stamp, noted: {} });
   }
 
