@@ -20,8 +20,9 @@ test('a repair that is under way when all is closed is the last one', async () =
   networks.start();
   assert.equal(clock.pendingTimers, 1);
   await clock.advance(60_000);
-  networks.close();
+  const closed = networks.close();
   release.resolve(undefined);
   await clock.advance(0);
+  await closed;
   assert.equal(clock.pendingTimers, 0);
 });
