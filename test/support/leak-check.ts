@@ -53,9 +53,7 @@ export function compare(before: Findings, after: Findings, only?: readonly strin
     if (only !== undefined && !only.includes(probe)) continue;
     const then = before.get(probe) ?? [];
     const came = now.filter((line) => !then.includes(line)).map((line) => `  + ${line}`);
-    const went = MAY_GO.includes(probe)
-      ? []
-      : then.filter((line) => !now.includes(line)).map((line) => `  - ${line}`);
+    const went = MAY_GO.includes(probe) ? [] : then.filter((line) => !now.includes(line)).map((line) => `  - ${line}`);
     if (came.length + went.length > 0) blocks.push([`${probe}:`, ...came, ...went].join('\n'));
   }
   return blocks.join('\n');
