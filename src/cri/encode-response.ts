@@ -1,13 +1,11 @@
+import { BinaryWriter } from '@bufbuild/protobuf/wire';
 import { internal, messageOf } from '../lib/errors.ts';
 import { perObject } from '../lib/per-object.ts';
 import {
   Container,
   ContainerStatus,
   ContainerStatusResponse,
-  ImageServiceService,
-  Image,
   type ListContainersResponse,
-  type ListImagesResponse,
   type ListPodSandboxResponse,
   PodSandbox,
   PodSandboxStatus,
@@ -17,7 +15,7 @@ import {
 import type { RpcMethod } from './rpc.ts';
 
 interface Codec<T> {
-  encode(message: T): { finish(): Uint8Array };
+  encode(message: T, writer: BinaryWriter): BinaryWriter;
 }
 
 type Encode = (response: never) => Buffer;
@@ -31,7 +29,6 @@ const DELIMITED = 2;
  */
 const container = perObject((item: Container) => field(1, Container, item));
 const sandbox = perObject((item: PodSandbox) => field(1, PodSandbox, item));
-const image = perObject((item: Image) => field(1, Image, item));
 const containerStatus = perObject((item: ContainerStatus) => field(1, ContainerStatus, item));
 const sandboxStatus = perObject((item: PodSandboxStatus) => field(1, PodSandboxStatus, item));
 const statusInSandbox = perObject((item: ContainerStatus) => field(3, ContainerStatus, item));
@@ -42,7 +39,6 @@ const WITH_KEPT_PARTS: ReadonlyMap<string, Encode> = new Map<string, Encode>([
     ({ containers }: ListContainersResponse) => Buffer.concat(containers.map(container)),
   ],
   [RuntimeServiceService.listPodSandbox.path, ({ items }: ListPodSandboxResponse) => Buffer.concat(items.map(sandbox))],
-  [ImageServiceService.listImages.path, ({ images }: ListImagesResponse) => Buffer.concat(images.map(image))],
   [
     RuntimeServiceService.containerStatus.path,
     ({ status, ...rest }: ContainerStatusResponse) =>
@@ -74,14 +70,6 @@ export function encodeResponse(method: RpcMethod, response: unknown): Buffer {
 
 /** A message as a field of another: fields may come in any order, and those of one number one after the other. */
 function field<T>(number: number, codec: Codec<T>, message: T): Uint8Array {
-  const bytes = codec.encode(message).finish();
-  return Buffer.concat([varint((number << 3) | DELIMITED), varint(bytes.length), bytes]);
-}
-
-/** Seven bits in each byte, the lowest first; the highest bit says that more follow. */
-function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let rest = value;
-  for (; rest > 0x7f; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
-  return Buffer.from([...bytes, rest]);
+  const writer = new BinaryWriter().uint32((number << 3) | DELIMITED).fork();
+  return codec.encode(message, writer).join().finish();
 }
