@@ -3,7 +3,7 @@
  * Needs root. Exit code 0 only when no spec failed and, on Gantry, none was skipped but those that docs/conformance.md names.
  *
  * usage: npm run conformance -- [--mirror URL|DIR] [--socket PATH] [--parallel N] [--focus RE] … [--skip RE] … [--seed N] [--runs N]
- *   [--oci-runtime auto|crun|runc|PATH] [--websocket] [--timeout SECONDS] [--report DIR]
+ *   [--oci-runtime auto|crun|runc|PATH] [--cgroup-driver cgroupfs|systemd] [--websocket] [--timeout SECONDS] [--report DIR]
  *   --mirror       where the images of every registry are: a registry (http://127.0.0.1:5000), or the folder of an OCI layout whose index names
  *                  them `repository:tag`; without it they come from their registries
  *   --socket       a runtime that runs already, whichever; it has to know where its images come from. Without it, a Gantry of its own, in
@@ -11,6 +11,7 @@
  *   --parallel     so many specs side by side; needs ginkgo on the PATH (default 1)
  *   --focus, --skip  regular expressions for specs' names, as Ginkgo takes them; may be given several times
  *   --runs         so often one after the other, on the same daemon, each with another seed (default 1)
+ *   --oci-runtime, --cgroup-driver  what that Gantry is told by these flags of gantryd's (default auto, cgroupfs); not with --socket
  *   --websocket    exec, attach and port-forward over WebSocket in place of SPDY
  *   --timeout      of one run (default 3600)
  *   --report       keep the suite's log, its JUnit and JSON reports and gantryd's log there
@@ -23,6 +24,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { messageOf } from '../src/lib/errors.ts';
+import type { CgroupDriver } from '../src/runtime/settings.ts';
 import { findPrograms, versionOf } from '../test/conformance/critest.ts';
 import { withoutExcuse } from '../test/conformance/excuses.ts';
 import { hasDigestImage, imageSource } from '../test/conformance/image-source.ts';
@@ -47,6 +49,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: String(randomInt(1, 1_000_000)) },
     runs: { type: 'string', default: '1' },
     'oci-runtime': { type: 'string', default: 'auto' },
+    'cgroup-driver': { type: 'string', default: 'cgroupfs' },
     websocket: { type: 'boolean', default: false },
     timeout: { type: 'string', default: '3600' },
     report: { type: 'string' },
@@ -62,6 +65,12 @@ function count(name: 'parallel' | 'seed' | 'runs' | 'timeout'): number {
   const value = Number(values[name]);
   if (Number.isSafeInteger(value) && value > 0) return value;
   refuse(`--${name} ${values[name]} is no number from 1 on`);
+}
+
+function askedDriver(): CgroupDriver {
+  const value = values['cgroup-driver'];
+  if (value === 'cgroupfs' || value === 'systemd') return value;
+  refuse(`--cgroup-driver ${value} is neither cgroupfs nor systemd`);
 }
 
 async function makePlan(): Promise<Omit<RunPlan, 'folder'>> {
@@ -105,12 +114,12 @@ async function onSocket(plan: RunPlan, socket: string): Promise<boolean> {
 }
 
 /** On a Gantry of its own; this process stays outside, where the network is. */
-async function onOwnGantry(plan: RunPlan, folder: string): Promise<boolean> {
+async function onOwnGantry(plan: RunPlan, folder: string, cgroupDriver: CgroupDriver): Promise<boolean> {
   const wayOut = join(folder, 'way-out.sock');
   await using stack = new AsyncDisposableStack();
   stack.use(await openWayOut(wayOut));
   const images = await imageSource(values.mirror);
-  const room: RoomPlan = { run: plan, gantry: { ociRuntime: values['oci-runtime'], images, wayOut } };
+  const room: RoomPlan = { run: plan, gantry: { ociRuntime: values['oci-runtime'], cgroupDriver, images, wayOut } };
   const child = spawn(
     'unshare',
     ['--net', '--mount', '--ipc', '--propagation', 'private', '--', LAUNCH, 'test/conformance/room.ts'],
@@ -136,6 +145,7 @@ async function onOwnGantry(plan: RunPlan, folder: string): Promise<boolean> {
 
 if (process.getuid?.() !== 0) refuse('containers need root: run it as root');
 // What can be refused is, before anything is made.
+const cgroupDriver = askedDriver();
 const asked = await makePlan().catch((error: unknown) => refuse(messageOf(error)));
 const own = await mkdtemp(join(tmpdir(), 'gantry-conformance-'));
 let ok = false;
@@ -143,7 +153,10 @@ try {
   const folder = values.report === undefined ? join(own, 'report') : resolve(values.report);
   await mkdir(folder, { recursive: true });
   const plan = { ...asked, folder };
-  ok = values.socket === undefined ? await onOwnGantry(plan, own) : await onSocket(plan, resolve(values.socket));
+  ok =
+    values.socket === undefined
+      ? await onOwnGantry(plan, own, cgroupDriver)
+      : await onSocket(plan, resolve(values.socket));
 } catch (error) {
   console.error(`conformance: ${messageOf(error)}`);
 } finally {

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execFile } from '../../src/linux/exec.ts';
+import type { CgroupDriver } from '../../src/runtime/settings.ts';
 import { Gantryd, op } from '../support/gantryd.ts';
 import { LeakCheck } from '../support/leak-check.ts';
 import { TempRoot } from '../support/temp-root.ts';
@@ -10,6 +11,7 @@ import { relayTo } from './way-out.ts';
 
 export interface OwnGantryOptions {
   readonly ociRuntime: string;
+  readonly cgroupDriver: CgroupDriver;
   readonly images: ImageSource;
   /** The proxy's socket: see way-out.ts. */
   readonly wayOut: string;
@@ -36,7 +38,7 @@ export class OwnGantry implements AsyncDisposable {
 
   static async start(options: OwnGantryOptions): Promise<OwnGantry> {
     await execFile(op, 'ip', ['link', 'set', 'lo', 'up']);
-    const root = await TempRoot.make();
+    const root = await TempRoot.make({ cgroupDriver: options.cgroupDriver });
     const open: AsyncDisposable[] = [root];
     try {
       await root.writeCniConfig(SUBNET, { ipMasq: true });
