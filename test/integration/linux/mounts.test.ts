@@ -99,6 +99,8 @@ test('overlay with the owners that a user namespace has; nothing but the overlay
     target: scratch.dir('merged'),
     userNamespace: `/proc/${String(holder.pid)}/ns/user`,
   };
+  // Where a thread's warnings come out.
+  const words = t.mock.method(process.stderr, 'write');
   const mounts = new Mounts({ clock: systemClock });
   await mounts.overlay(op, { ...request, upperDir: scratch.dir('upper'), workDir: scratch.dir('work') });
   assert.deepEqual(
@@ -114,6 +116,10 @@ test('overlay with the owners that a user namespace has; nothing but the overlay
   await assert.rejects(mounts.overlay(op, missing), { kind: 'NotFound' });
   await assert.rejects(mounts.overlay(op, { ...request, options: ['no-such-option'] }), /2 layers.*no-such-option/);
   assert.deepEqual(scratch.mounts(), []);
+  assert.deepEqual(
+    words.mock.calls.map(({ arguments: [text] }) => String(text)),
+    [],
+  );
 });
 
 test('a dead share: stat hangs in the helper only, detaching works', needsRoot, async (t) => {
