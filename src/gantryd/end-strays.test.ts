@@ -69,3 +69,24 @@ test('one that hangs is killed after a while; a monitor that nobody lets go at o
   await waiting.run();
   assert.deepEqual(waiting.killed, [9]);
 });
+
+test('CRIU is never broken off: it is waited for, with the OCI runtime that waits for it, however long it has been at work', async () => {
+  const comms = new Map([
+    [7, 'runc'],
+    [8, 'criu'],
+  ]);
+  const { run, killed, clock } = setUp(comms, 90_000);
+  const done = run();
+  await clock.advance(120_000);
+  assert.deepEqual(killed, []);
+  comms.clear();
+  await clock.advance(300);
+  assert.equal(await done, 2);
+  assert.deepEqual(killed, []);
+});
+
+test('CRIU that hangs itself does not keep the daemon from its start for ever', async () => {
+  const { run, killed } = setUp(new Map([[8, 'criu']]), 601_000);
+  await run();
+  assert.deepEqual(killed, [8]);
+});
