@@ -1,14 +1,14 @@
 /**
- * `npm run build`: the package that users install: each program and worker as one file of JavaScript, the launchers, the documents, and a
+ * `npm run build`: the package that users install: programs and workers as few files of JavaScript, the launchers, the documents, and a
  * package.json without what only a checkout needs.
  *
  * usage: build.ts [DIRECTORY]   DIRECTORY is new or empty; default: dist/, made anew
  */
-import { build, type BuildOptions, type Metafile, type Plugin } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { cpSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { build, type Plugin } from 'rolldown';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const [asked] = process.argv.slice(2);
@@ -34,55 +34,26 @@ function readPackage(path: string): PackageJson {
 /** What brings native code of its own is installed beside the package. */
 const NATIVE = ['koffi'];
 
+const STARTS_PROGRAMS = 'node:child_process';
+const ASKED_FOR_LATE = '\0asked-for-late';
+
 /**
  * commander can start another program for a command; ours have none. Loading what starts programs is a tenth of what `gantry get` takes, so it is
  * left until somebody asks.
  */
 const commanderStartsNothing: Plugin = {
   name: 'commander starts nothing',
-  setup: (bundler) => {
-    const namespace = 'asked-for-late';
-    bundler.onResolve({ filter: /^node:child_process$/ }, ({ path, importer }) =>
-      importer.includes('/node_modules/commander/') ? { path, namespace } : undefined,
-    );
-    bundler.onLoad({ filter: /.*/, namespace }, ({ path }) => ({
-      contents: `export default { spawn: (...told) => process.getBuiltinModule('${path}').spawn(...told) };`,
-    }));
-  },
-};
-
-/**
- * All output lies in one folder, so that a worker is beside whoever starts it, wherever its source is. CommonJS: Node reads one file of it in half the time that
- * it needs for modules, and loads no more of its own than is asked for.
- */
-const shared: BuildOptions = {
-  absWorkingDir: root,
-  bundle: true,
-  platform: 'node',
-  target: 'node26',
-  format: 'cjs',
-  outExtension: { '.js': '.cjs' },
-  outdir: javascript,
-  external: NATIVE,
-  // Names of functions and classes are part of what errors and logs say.
-  keepNames: true,
-  legalComments: 'none',
-  logLevel: 'warning',
-  banner: { js: "const ownUrl = require('node:url').pathToFileURL(__filename).href;" },
-  define: { 'import.meta.url': 'ownUrl' },
-  plugins: [commanderStartsNothing],
+  resolveId: (asked, importer) =>
+    asked === STARTS_PROGRAMS && importer?.includes('/node_modules/commander/') === true ? ASKED_FOR_LATE : undefined,
+  load: (id) =>
+    id === ASKED_FOR_LATE
+      ? `export default { spawn: (...told) => process.getBuiltinModule('${STARTS_PROGRAMS}').spawn(...told) };`
+      : undefined,
 };
 
 /** `gantryd/main.ts` becomes `gantryd.cjs`; a worker keeps its name. */
 function entryName(path: string): string {
   return basename(path) === 'main.ts' ? basename(dirname(path)) : basename(path, '.ts');
-}
-
-function entries(paths: readonly string[]): { in: string; out: string }[] {
-  const named = paths.map((path) => ({ in: path, out: entryName(path) }));
-  const twice = named.find(({ out }, index) => named.findIndex((other) => other.out === out) !== index);
-  if (twice !== undefined) throw new Error(`build: two entries are called ${twice.out}`);
-  return named;
 }
 
 /** The sources that are started as threads or processes of their own, by who starts them. */
@@ -91,23 +62,50 @@ const workers = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
   return [...started].map(([, name = '']) => join(dirname(path), `${name}.ts`));
 });
 
-/** One file each: it is read quicker than hundreds, and what a program does not come to is not even compiled. */
-async function bundle(): Promise<Metafile> {
+/**
+ * A program, or a worker: what it begins with is one file, which is read quicker than hundreds, and what it comes to only at times (a command of
+ * `gantry` each) has files of its own, which are not even read before. All lie in one folder, so that a worker is beside whoever starts it, wherever its source
+ * is. CommonJS: Node reads one file of it in half the time that it needs for modules, and loads no more of its own than is asked for.
+ *
+ * @returns the files of source that it is made of
+ */
+async function bundle(path: string): Promise<string[]> {
+  const name = entryName(path);
+  const { output: files } = await build({
+    cwd: root,
+    input: { [name]: path },
+    platform: 'node',
+    external: NATIVE,
+    plugins: [commanderStartsNothing],
+    output: {
+      dir: javascript,
+      format: 'cjs',
+      entryFileNames: '[name].cjs',
+      chunkFileNames: `${name}-[name].cjs`,
+      comments: false,
+      // What several commands need in small pieces is read at once: each file has its price, too.
+      codeSplitting: { groups: [{ name: 'shared', test: /\/src\//, minShareCount: 3 }] },
+    },
+  });
+  return files.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []));
+}
+
+async function bundleAll(): Promise<string[]> {
   const programs = ['src/cli/main.ts', 'src/gantryd/main.ts', ...workers];
-  const { metafile } = await build({ ...shared, entryPoints: entries(programs), metafile: true });
-  return metafile;
+  const names = programs.map(entryName);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Error(`build: two entries are called ${twice}`);
+  return (await Promise.all(programs.map(bundle))).flat();
 }
 
 /** The licences of the packages whose code is in the bundles ask for their texts to go with it. */
-function licences({ inputs }: Metafile): string {
-  const folders = Object.keys(inputs).flatMap(
-    (path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? [],
-  );
+function licences(sources: readonly string[]): string {
+  const folders = sources.flatMap((path) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(path)?.[1] ?? []);
   const texts = [...new Set(folders)].sort().map((folder) => {
-    const { name, version, license = 'none named' } = readPackage(join(root, folder, 'package.json'));
-    const file = readdirSync(join(root, folder)).find((found) => /^licen[cs]e/i.test(found));
+    const { name, version, license = 'none named' } = readPackage(join(folder, 'package.json'));
+    const file = readdirSync(folder).find((found) => /^licen[cs]e/i.test(found));
     // A few packages only name theirs.
-    const text = file === undefined ? `Licence: ${license}` : readFileSync(join(root, folder, file), 'utf8').trim();
+    const text = file === undefined ? `Licence: ${license}` : readFileSync(join(folder, file), 'utf8').trim();
     return `${name} ${version}\n\n${text}\n`;
   });
   return texts.join(`\n${'-'.repeat(80)}\n\n`);
@@ -121,11 +119,11 @@ function run(program: string, args: readonly string[], cwd: string): void {
 // dist/ is made by this script alone.
 if (asked === undefined) rmSync(output, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
-const metafile = await bundle();
+const sources = await bundleAll();
 for (const name of ['bin', 'examples', 'README.md', 'CHANGELOG.md', 'LICENSE']) {
   cpSync(join(root, name), join(target, name), { recursive: true });
 }
-writeFileSync(join(target, 'THIRD-PARTY-LICENSES'), licences(metafile));
+writeFileSync(join(target, 'THIRD-PARTY-LICENSES'), licences(sources));
 const published = readPackage(join(root, 'package.json'));
 // What only a checkout needs.
 delete published.scripts;
