@@ -25,7 +25,9 @@ export const FAULT_POINTS = {
     'infra-started',
     'ready',
   ],
-  // In the thread that makes namespaces, for each of net, ipc and uts.
+  // Of a pod with users of its own: of the process that has its namespaces until they are pinned.
+  'hold-namespaces': ['begun', 'mapped', 'ended'],
+  // In the thread that makes namespaces, for each of net, ipc and uts, and user where the pod has one.
   'pin-namespace': ['file-made', 'mounted', 'pinned'],
   // Of the default network, before the first pod's plug-ins and after.
   'set-up-host': [
@@ -122,6 +124,17 @@ export const FAULT_POINTS = {
   // Of a pod's cgroup, and of a container's.
   'update-resources': ['intended', 'applied', 'recorded'],
   exec: ['folder-made', 'cgroup-made', 'monitor-spawned', 'started', 'ended', 'folder-removed'],
+  checkpoint: [
+    'intended',
+    'folders-made',
+    'dumping',
+    'dumped',
+    'changes-saved',
+    'described',
+    'packed',
+    'placed',
+    'folder-removed',
+  ],
   'stop-container': ['asked', 'intended', 'signalled', 'thawed', 'signal-noted', 'kill-noted', 'killed', 'ended'],
   'remove-container': ['begun', 'intended', 'ended', 'released', 'exit-forgotten', 'forgotten'],
   'stop-sandbox': [

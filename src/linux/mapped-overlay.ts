@@ -55,7 +55,7 @@ export async function canIdMapLayers(
   const range = [{ containerId: 0, hostId: 65_536, length: 65_536 }];
   const overlays = new MappedOverlays({ clock });
   try {
-    await using holder = await UserNamespaceHolder.make(op, clock, { uids: range, gids: range }, []);
+    await using holder = await UserNamespaceHolder.make(op, { clock }, { uids: range, gids: range }, []);
     const userNamespace = `/proc/${String(holder.pid)}/ns/user`;
     closeSync(await overlays.make(op, { lowerDirs: [folder, other], userNamespace }));
     return true;

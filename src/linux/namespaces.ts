@@ -111,8 +111,15 @@ export class Namespaces {
     };
     const { user } = request;
     if (user === undefined) return (await this.#pool.call(op, thread)) as PinnedNamespaces;
-    const kinds = pins.map(({ kind }) => kind);
-    await using holder = await UserNamespaceHolder.make(op, this.#clock, user.mappings, kinds);
+    const pinned = await this.#pinHeld(op, thread, user);
+    await this.#faults.reach('hold-namespaces/ended');
+    return pinned;
+  }
+
+  async #pinHeld(op: Op, thread: PinThreadRequest, user: NonNullable<PinRequest['user']>): Promise<PinnedNamespaces> {
+    const kinds = thread.pins.map(({ kind }) => kind);
+    const deps = { clock: this.#clock, faults: this.#faults };
+    await using holder = await UserNamespaceHolder.make(op, deps, user.mappings, kinds);
     const held = { ...thread, holder: { pid: holder.pid, userPath: user.path } };
     return (await this.#pool.call(op, held)) as PinnedNamespaces;
   }

@@ -2,6 +2,7 @@ import { readlink, writeFile } from 'node:fs/promises';
 import type { Op } from '../lib/abort.ts';
 import type { Clock } from '../lib/clock.ts';
 import { failedPrecondition, internal } from '../lib/errors.ts';
+import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { fromNodeError } from './errno.ts';
 import { mapText, type IdMappings } from './id-mappings.ts';
 import { spawnProcess, type Child } from './spawn.ts';
@@ -26,7 +27,7 @@ export class UserNamespaceHolder implements AsyncDisposable {
   /** Throws FailedPrecondition when the host has no `unshare`, or allows no user namespace. */
   static async make(
     op: Op,
-    clock: Clock,
+    { clock, faults = NO_FAULTS }: { readonly clock: Clock; readonly faults?: FaultPoints },
     mappings: IdMappings,
     kinds: readonly ('net' | 'ipc' | 'uts')[],
   ): Promise<UserNamespaceHolder> {
@@ -44,12 +45,14 @@ export class UserNamespaceHolder implements AsyncDisposable {
     });
     const holder = new UserNamespaceHolder(child);
     try {
+      await faults.reach('hold-namespaces/begun');
       await holder.#entered(op, clock);
       for (const [file, ids] of [['gid_map', mappings.gids] as const, ['uid_map', mappings.uids] as const]) {
         await writeFile(`/proc/${String(child.pid)}/${file}`, mapText(ids), { flag: 'r+' }).catch((error: unknown) => {
           throw fromNodeError(error, `map ids of a user namespace (${file} ${mapText(ids).trim()})`);
         });
       }
+      await faults.reach('hold-namespaces/mapped');
       return holder;
     } catch (error) {
       await holder[Symbol.asyncDispose]();

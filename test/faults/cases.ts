@@ -4,6 +4,9 @@ import { ALL_POINTS } from './planned-faults.ts';
 /** Something without an owner is put there; the process that holds the pod's PID namespace dies. */
 export type Meanwhile = 'orphan' | 'infra-dies';
 
+/** What is lived through: a pod's life, that of a pod with users of its own, a checkpoint of a container, an image's life. */
+export type LifeKind = 'pod' | 'mapped-pod' | 'checkpoint' | 'image';
+
 /** A kill at one step, and what is to be looked at afterwards. */
 export interface FaultCase {
   /** The point, with the time at which it is reached when that is not the first: `make-task/created:2`. */
@@ -11,7 +14,7 @@ export interface FaultCase {
   readonly point: FaultPoint;
   /** `again`: the recoveries from the first kill are killed, too, each at the next of its steps. */
   readonly variant: 'once' | 'again';
-  readonly life: 'pod' | 'image';
+  readonly life: LifeKind;
   /** For one daemon after the other. */
   readonly plans: readonly string[];
   readonly startMayFail: boolean;
@@ -30,8 +33,12 @@ const FAILURES: Readonly<Record<string, string>> = {
   'undo-start': 'start-container/task-recorded:error',
 };
 
-/** So that what is being written meanwhile has come to the disk when it dies. */
-const LINGERING: Readonly<Record<string, string>> = { 'start-container/outcome-known': 'kill-after=300' };
+const LINGERING: Readonly<Record<string, string>> = {
+  // So that what is being written meanwhile has come to the disk when it dies.
+  'start-container/outcome-known': 'kill-after=300',
+  // So that CRIU is at work.
+  'checkpoint/dumping': 'kill-after=100',
+};
 
 /** Where the daemon before was killed, so that the recovery has what this point is about. */
 const BEFORE: Readonly<Record<string, string>> = {
@@ -80,8 +87,9 @@ const REPEATED_EARLY: readonly string[] = [
 
 /** Verbs that are gone through several times, for several things, of which the later ones are cases of their own. */
 const TIMES: Readonly<Partial<Record<FaultVerb, number>>> = {
-  'pin-namespace': 3,
-  unpin: 3,
+  // the fourth where the pod has users of its own
+  'pin-namespace': 4,
+  unpin: 4,
   // bridge and portmap
   'add-network': 2,
   'delete-network': 2,
@@ -123,14 +131,21 @@ function verbOf(point: FaultPoint): FaultVerb {
   return point.slice(0, point.indexOf('/')) as FaultVerb;
 }
 
+function lifeOf(verb: FaultVerb, time: number): LifeKind {
+  if (verb === 'checkpoint') return 'checkpoint';
+  if (verb === 'hold-namespaces' || time > 3) return 'mapped-pod';
+  return ['pull-image', 'unpack-layer', 'remove-image'].includes(verb) ? 'image' : 'pod';
+}
+
 function casesOf(point: FaultPoint, time: number): FaultCase[] {
   const verb = verbOf(point);
   const step = time === 1 ? point : `${point}:${String(time)}`;
   const failure = FAILURES[verb];
+  const life = lifeOf(verb, time);
   const base = {
     step,
     point,
-    life: ['pull-image', 'unpack-layer', 'remove-image'].includes(verb) ? 'image' : 'pod',
+    life,
     startMayFail: verb === 'undo-start',
     slowRecovery: false,
   } as const;
@@ -142,7 +157,7 @@ function casesOf(point: FaultPoint, time: number): FaultCase[] {
   }
   const kill = [step, LINGERING[point] ?? []].flat().join(':');
   const plans = [failure === undefined ? kill : `${failure},${kill}`];
-  const stage = STAGES.findIndex((one) => one.test(step));
+  const stage = life === 'pod' ? STAGES.findIndex((one) => one.test(step)) : -1;
   return [
     {
       ...base,

@@ -4,6 +4,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeBusyboxRootfs } from '../../scripts/busybox-rootfs.ts';
 import { messageOf } from '../../src/lib/errors.ts';
+import { findProgram } from '../../src/lib/find-program.ts';
 import { execFile } from '../../src/linux/exec.ts';
 import { IMAGE, op, openRuntime } from '../integration/runtime/runtime-fixture.ts';
 import type { Image } from '../support/images.ts';
@@ -11,7 +12,8 @@ import { LeakCheck } from '../support/leak-check.ts';
 import { markedProcesses } from '../support/leak-probes.ts';
 import { TestRegistry } from '../support/registry.ts';
 import { TempRoot } from '../support/temp-root.ts';
-import type { Meanwhile } from './cases.ts';
+import type { LifeKind, Meanwhile } from './cases.ts';
+import { liveCheckpoint } from './checkpoint-life.ts';
 import { FaultDaemon } from './fault-daemon.ts';
 import { liveImage, twoLayerImage } from './image-life.ts';
 import { plansOf, type FaultLife, type LifeOutcome } from './lives.ts';
@@ -60,6 +62,8 @@ export class FaultRoom implements AsyncDisposable {
   /** Never throws: what goes wrong is the outcome. */
   async run(life: FaultLife): Promise<LifeOutcome> {
     const startMs = performance.now();
+    const lacking = await this.#lacking(kindOf(life));
+    if (lacking !== undefined) return { killedAt: [], seconds: 0, lacking };
     await this.#daemon.kill();
     this.#daemon.plan(
       plansOf(life),
@@ -77,15 +81,36 @@ export class FaultRoom implements AsyncDisposable {
     };
   }
 
-  async #live({ cases }: FaultLife): Promise<void> {
+  async #live(life: FaultLife): Promise<void> {
     const name = `life-${String(++this.#lives)}`;
-    if (cases.some(({ life }) => life === 'image')) {
-      await liveImage(this.#daemon, `${this.#registry.host}/some/image:v1`, this.#image);
-    } else {
-      const startMayFail = cases.some((one) => one.startMayFail);
-      await livePod(this.#daemon, this.#root, name, { startMayFail });
+    const kind = kindOf(life);
+    switch (kind) {
+      case 'image':
+        await liveImage(this.#daemon, `${this.#registry.host}/some/image:v1`, this.#image);
+        break;
+      case 'checkpoint':
+        await liveCheckpoint(this.#daemon, this.#root, name);
+        break;
+      case 'pod':
+      case 'mapped-pod': {
+        const startMayFail = life.cases.some((one) => one.startMayFail);
+        await livePod(this.#daemon, this.#root, name, { startMayFail, mapped: kind === 'mapped-pod' });
+      }
     }
     await this.#nothingLeft();
+  }
+
+  /** What this machine has not that such a life needs; undefined: it has all of it. */
+  async #lacking(kind: LifeKind): Promise<string | undefined> {
+    if (kind === 'checkpoint') {
+      const criu = await findProgram('criu');
+      if (criu === undefined) return 'needs CRIU';
+      return (await execFile(op, criu, ['check'])).code === 0 ? undefined : 'CRIU does not work on this kernel';
+    }
+    if (kind !== 'mapped-pod') return undefined;
+    const { runtimeHandlers } = await this.#daemon.ask(({ runtime }) => runtime.status(op, { verbose: false }));
+    const can = runtimeHandlers.find(({ name }) => name === '')?.features?.userNamespaces === true;
+    return can ? undefined : 'needs an OCI runtime with user namespaces (GANTRY_TEST_OCI_RUNTIME)';
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -124,6 +149,11 @@ export class FaultRoom implements AsyncDisposable {
       case undefined:
     }
   }
+}
+
+/** Cases that share a life are all of one kind. */
+function kindOf({ cases }: FaultLife): LifeKind {
+  return cases[0]?.life ?? 'pod';
 }
 
 /** What the first pod switches on or makes and the last one takes back, of the namespace that is the room's alone. */

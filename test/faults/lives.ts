@@ -12,6 +12,8 @@ export interface LifeOutcome {
   readonly seconds: number;
   /** Undefined: as if nothing had been killed. */
   readonly failure?: string;
+  /** What this machine lacks for it: it was not lived. */
+  readonly lacking?: string;
 }
 
 /** What a case came to. */
@@ -20,6 +22,7 @@ export interface Outcome {
   readonly kills: number;
   readonly seconds: number;
   readonly failure?: string;
+  readonly lacking?: string;
 }
 
 const SLOW_RECOVERY = ['recovery/sandbox-looked', ...Array.from({ length: 3 }, () => 'recovery/container-looked')]

@@ -48,7 +48,11 @@ const PATIENCE_MS = 120_000;
 export interface LifeOptions {
   /** A start fails on purpose: the container is then made anew, as kubelet does. */
   readonly startMayFail?: boolean;
+  /** The pod has users of its own. */
+  readonly mapped?: boolean;
 }
+
+const USERS = { containerId: 0, hostId: 200_000, length: 65_536 };
 
 /**
  * One pod's whole life, as kubelet drives it: made, run, ended, removed, each call repeated until it is answered. Throws at
@@ -60,7 +64,7 @@ export async function livePod(
   name: string,
   options: LifeOptions = {},
 ): Promise<void> {
-  const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD, portMappings: [PUBLISHED] });
+  const config = configOf(root, name, options.mapped === true);
   const life = new PodLife(daemon, root, config, options.startMayFail === true);
   await life.run();
   await Promise.all((['own', 'trap', 'hard'] as const).map((one) => life.start(one)));
@@ -76,6 +80,15 @@ export async function livePod(
   await life.stopPod();
   await life.expectEnd('hard');
   await life.removePod();
+}
+
+function configOf(root: TempRoot, name: string, mapped: boolean): PodSandboxConfig {
+  const config = pod(root, name, { network: NamespaceMode.POD, pid: NamespaceMode.POD, portMappings: [PUBLISHED] });
+  const options = config.linux?.securityContext?.namespaceOptions;
+  if (mapped && options !== undefined) {
+    options.usernsOptions = { mode: NamespaceMode.POD, uids: [USERS], gids: [USERS] };
+  }
+  return config;
 }
 
 interface PodInfo {

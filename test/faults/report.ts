@@ -5,7 +5,8 @@ const BEGIN = '<!-- table: npm run test:faults -- --write -->';
 const END = '<!-- end of table -->';
 
 /** One line as it happens, with all there is to say about a failure. */
-export function describeOutcome({ case: fault, seconds, kills, failure }: Outcome): string {
+export function describeOutcome({ case: fault, seconds, kills, failure, lacking }: Outcome): string {
+  if (lacking !== undefined) return `not run ${fault.plans.join(' | ')}: ${lacking}`;
   const recoveries = fault.variant === 'again' ? ` and ${String(kills - fault.plans.length)} recoveries` : '';
   const head = `${failure === undefined ? 'ok    ' : 'FAILED'} ${fault.plans.join(' | ')}${recoveries} (${seconds.toFixed(1)} s)`;
   return failure === undefined ? head : `${head}\n${failure}`;
@@ -21,7 +22,7 @@ const HEAD = ['| killed at | then finished | recovery killed, too |', '| --- | -
 /** Step × outcome, in the order in which a life goes. A step that was not run has no row. */
 export function tableOf(outcomes: readonly Outcome[], earlier: ReadonlyMap<string, Row> = new Map()): string {
   const rows = ALL_STEPS.flatMap((step) => {
-    const mine = outcomes.filter((outcome) => outcome.case.step === step);
+    const mine = outcomes.filter((outcome) => outcome.case.step === step && outcome.lacking === undefined);
     const before = earlier.get(step);
     if (mine.length === 0 && before === undefined) return [];
     const once = cell(mine, 'once') ?? before?.once ?? '';

@@ -32,6 +32,13 @@ export async function runCases(
       for (let next = left.shift(); next !== undefined && signal?.aborted !== true; next = left.shift()) {
         room ??= RemoteRoom.open();
         const lived = await room.run(next.life);
+        if (lived.lacking !== undefined) {
+          for (const outcome of notRun(next.life, lived.lacking)) {
+            outcomes.push(outcome);
+            tell(outcome);
+          }
+          continue;
+        }
         const verdict = judge(next.life, lived);
         if (verdict.failure !== undefined) {
           await room[Symbol.asyncDispose]();
@@ -50,6 +57,10 @@ export async function runCases(
   const ends = await Promise.allSettled(Array.from({ length: rooms }, work));
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
   return outcomes.sort((a, b) => cases.indexOf(a.case) - cases.indexOf(b.case));
+}
+
+function notRun({ cases }: FaultLife, lacking: string): Outcome[] {
+  return cases.map((one) => ({ case: one, kills: 0, seconds: 0, lacking }));
 }
 
 /** Of a life with several cases: those that it cannot be said of yet whether they are right. */

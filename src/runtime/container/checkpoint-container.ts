@@ -4,6 +4,7 @@ import type { CheckpointContainerRequest, CheckpointContainerResponse } from '..
 import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, withLimit, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
+import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containerOwner } from '../store/owners.ts';
 import { layOut, place, writeDocuments, type CheckpointPlace } from './checkpoint-files.ts';
@@ -60,14 +61,22 @@ async function make(rt: RuntimeContext, { id, meta, task }: RunningContainer, lo
   // Beside the archive: whoever chose that disk has room there, and from there it can be given its name in one step.
   const folder = join(root, `.checkpoint-${id.slice(0, 12)}-${randomBytes(6).toString('hex')}`);
   await rt.ledger.intend(owner, { kind: KIND, key: folder, volatile: false, data: { root } });
+  await rt.faults.reach('checkpoint/intended');
   try {
     const files: CheckpointPlace = await layOut(folder);
-    await rt.tasks.checkpoint(op, task, files);
+    await rt.faults.reach('checkpoint/folders-made');
+    await settleAll([rt.tasks.checkpoint(op, task, files), Promise.resolve(rt.faults.reach('checkpoint/dumping'))]);
+    await rt.faults.reach('checkpoint/dumped');
     await rt.snapshots.saveChanges(op, id, files.changes);
+    await rt.faults.reach('checkpoint/changes-saved');
     await writeDocuments(files, { meta, task, status: rt.containers.must(id).status, nowMs: rt.clock.wallMs() });
+    await rt.faults.reach('checkpoint/described');
     await rt.snapshots.pack(op, files.content, files.archive);
+    await rt.faults.reach('checkpoint/packed');
     await place(files.archive, location);
+    await rt.faults.reach('checkpoint/placed');
   } finally {
     await rt.ledger.release(op, owner, rt.releasers, [KIND]);
   }
+  await rt.faults.reach('checkpoint/folder-removed');
 }

@@ -93,7 +93,7 @@ test('overlay with the owners that a user namespace has; nothing but the overlay
   assert.deepEqual(scratch.mounts(), []);
   writeFileSync(`${folder}/who`, 'top');
   const range = [{ containerId: 0, hostId: 200_000, length: 65_536 }];
-  await using holder = await UserNamespaceHolder.make(op, systemClock, { uids: range, gids: range }, []);
+  await using holder = await UserNamespaceHolder.make(op, { clock: systemClock }, { uids: range, gids: range }, []);
   const request = {
     lowerDirs: [folder, other],
     target: scratch.dir('merged'),
