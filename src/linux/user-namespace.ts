@@ -5,23 +5,24 @@ import { failedPrecondition, internal } from '../lib/errors.ts';
 import { NO_FAULTS, type FaultPoints } from '../lib/fault-points.ts';
 import { fromNodeError } from './errno.ts';
 import { mapText, type IdMappings } from './id-mappings.ts';
+import { inputPipe, type InputPipe } from './pipe.ts';
 import { spawnProcess, type Child } from './spawn.ts';
 
-/** In which the namespaces of a request must be pinned. If we are killed meanwhile its process ends by then, and they with it. */
-const HOLD_SECONDS = 20;
 const LOOK_MS = 2;
 
 /**
  * A process in a user namespace of its own, which others of its namespaces belong to. A process with threads, as we are, cannot enter a
- * user namespace: so a program makes it, and lives until it is pinned.
+ * user namespace: so a program makes it, and lives until it is pinned. It waits for the end of a pipe of ours, and so ends with us, too.
  */
 export class UserNamespaceHolder implements AsyncDisposable {
   readonly pid: number;
   readonly #child: Child;
+  readonly #lifeline: InputPipe;
 
-  private constructor(child: Child) {
+  private constructor(child: Child, lifeline: InputPipe) {
     this.pid = child.pid;
     this.#child = child;
+    this.#lifeline = lifeline;
   }
 
   /** Throws FailedPrecondition when the host has no `unshare`, or allows no user namespace. */
@@ -31,19 +32,25 @@ export class UserNamespaceHolder implements AsyncDisposable {
     mappings: IdMappings,
     kinds: readonly ('net' | 'ipc' | 'uts')[],
   ): Promise<UserNamespaceHolder> {
-    const args = ['--user', ...kinds.map((kind) => `--${kind}`), 'sleep', String(HOLD_SECONDS)];
+    const lifeline = inputPipe();
+    const args = ['--user', ...kinds.map((kind) => `--${kind}`), 'cat'];
     const child = await spawnProcess({
       file: 'unshare',
       args,
       cwd: '/',
       env: process.env,
-      fds: [null, null, null],
-    }).catch((error: unknown) => {
-      throw failedPrecondition('a user namespace needs the program unshare: install the package util-linux', {
-        cause: error,
+      fds: [lifeline.readFd, null, null],
+    })
+      .catch((error: unknown) => {
+        lifeline.writer.destroy();
+        throw failedPrecondition('a user namespace needs the program unshare: install the package util-linux', {
+          cause: error,
+        });
+      })
+      .finally(() => {
+        lifeline.closeReader();
       });
-    });
-    const holder = new UserNamespaceHolder(child);
+    const holder = new UserNamespaceHolder(child, lifeline);
     try {
       await faults.reach('hold-namespaces/begun');
       await holder.#entered(op, clock);
@@ -76,5 +83,6 @@ export class UserNamespaceHolder implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#child.kill('SIGKILL');
     await this.#child.exited;
+    this.#lifeline.writer.destroy();
   }
 }
