@@ -1,4 +1,10 @@
 import { invalidArgument } from '../lib/errors.ts';
+import {
+  SecurityProfile_ProfileType,
+  SupplementalGroupsPolicy,
+  type LinuxContainerSecurityContext,
+  type LinuxSandboxSecurityContext,
+} from './gen/api.ts';
 
 /**
  * Throws InvalidArgument, with field and value, for a number that the enum does not have: on the wire an enum is any number, whatever the type
@@ -11,6 +17,19 @@ export function demandValueOf(
 ): void {
   if (value === undefined || Object.values(values).includes(value)) return;
   throw invalidArgument(`${field}: ${String(value)} is none of ${Object.keys(values).join(', ')}`);
+}
+
+type ChosenByNumber = Pick<
+  LinuxContainerSecurityContext | LinuxSandboxSecurityContext,
+  'seccomp' | 'apparmor' | 'supplementalGroupsPolicy'
+>;
+
+/** {@link demandValueOf} for the enums that a sandbox and a container have both; of the namespaces each has values of its own. */
+export function checkSecurityValues(security: ChosenByNumber | undefined): void {
+  const field = (name: string): string => `linux.security_context.${name}`;
+  demandValueOf(SecurityProfile_ProfileType, security?.seccomp?.profileType, field('seccomp.profile_type'));
+  demandValueOf(SecurityProfile_ProfileType, security?.apparmor?.profileType, field('apparmor.profile_type'));
+  demandValueOf(SupplementalGroupsPolicy, security?.supplementalGroupsPolicy, field('supplemental_groups_policy'));
 }
 
 /**

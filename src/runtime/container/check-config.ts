@@ -1,13 +1,11 @@
 import {
   MountPropagation,
   NamespaceMode,
-  SecurityProfile_ProfileType,
-  SupplementalGroupsPolicy,
   type ContainerConfig,
   type IDMapping,
   type PodSandboxConfig,
 } from '../../cri/gen/api.ts';
-import { demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
+import { checkSecurityValues, demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 
 /** What a container's configuration cannot have in any sandbox and on any host. Pure. Throws InvalidArgument that names the field. */
@@ -17,13 +15,10 @@ export function checkContainerConfig(config: ContainerConfig): void {
     demandValueOf(MountPropagation, propagation, `mounts[${String(i)}].propagation`);
   }
   const security = config.linux?.securityContext;
-  const field = (name: string): string => `linux.security_context.${name}`;
-  demandValueOf(SecurityProfile_ProfileType, security?.seccomp?.profileType, field('seccomp.profile_type'));
-  demandValueOf(SecurityProfile_ProfileType, security?.apparmor?.profileType, field('apparmor.profile_type'));
-  demandValueOf(SupplementalGroupsPolicy, security?.supplementalGroupsPolicy, field('supplemental_groups_policy'));
+  checkSecurityValues(security);
   const { network, pid, ipc, usernsOptions } = security?.namespaceOptions ?? {};
   for (const [name, mode] of Object.entries({ network, pid, ipc, 'userns_options.mode': usernsOptions?.mode })) {
-    demandValueOf(NamespaceMode, mode, field(`namespace_options.${name}`));
+    demandValueOf(NamespaceMode, mode, `linux.security_context.namespace_options.${name}`);
   }
 }
 

@@ -1,12 +1,6 @@
 import { isIP } from 'node:net';
-import {
-  Protocol,
-  SecurityProfile_ProfileType,
-  SupplementalGroupsPolicy,
-  type PodSandboxConfig,
-  type PortMapping,
-} from '../../cri/gen/api.ts';
-import { demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
+import { Protocol, type PodSandboxConfig, type PortMapping } from '../../cri/gen/api.ts';
+import { checkSecurityValues, demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 
 const LARGEST_PORT = 65_535;
@@ -18,11 +12,7 @@ export function checkSandboxConfig(config: PodSandboxConfig): void {
   demandNoNul(config, 'config');
   checkHostname(config.hostname);
   for (const [i, mapping] of config.portMappings.entries()) checkPortMapping(mapping, `port_mappings[${String(i)}]`);
-  const security = config.linux?.securityContext;
-  const field = (name: string): string => `linux.security_context.${name}`;
-  demandValueOf(SecurityProfile_ProfileType, security?.seccomp?.profileType, field('seccomp.profile_type'));
-  demandValueOf(SecurityProfile_ProfileType, security?.apparmor?.profileType, field('apparmor.profile_type'));
-  demandValueOf(SupplementalGroupsPolicy, security?.supplementalGroupsPolicy, field('supplemental_groups_policy'));
+  checkSecurityValues(config.linux?.securityContext);
 }
 
 /** It is a line of /etc/hostname. */
