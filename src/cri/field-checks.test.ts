@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ContainerConfig, MountPropagation } from './gen/api.ts';
-import { demandNoNul, demandValueOf } from './field-checks.ts';
+import { demandCommand, demandNoNul, demandValueOf } from './field-checks.ts';
 
 test('an enum has the values that it has', () => {
   for (const value of [undefined, 0, 1, 2]) demandValueOf(MountPropagation, value, 'propagation');
@@ -25,4 +25,14 @@ test('a NUL is found wherever it is, and its field named', () => {
   found({ annotations: { 'a\0': '' } }, 'annotations');
   found({ args: ['a', '\0'] }, 'args[1]');
   found({ linux: { securityContext: { maskedPaths: ['/\0'] } } }, 'linux.security_context.masked_paths[0]');
+});
+
+test('a command has words, and none has a NUL', () => {
+  demandCommand(['sh', '-c', '']);
+  const cases: [string[], string][] = [
+    [[], 'cmd: there is no command'],
+    [['ls\0'], 'cmd[0]: there is a NUL in it'],
+    [['ls', '/a\0b'], 'cmd[1]: there is a NUL in it'],
+  ];
+  for (const [cmd, message] of cases) assert.throws(() => demandCommand(cmd), { kind: 'InvalidArgument', message });
 });

@@ -49,6 +49,12 @@ export function demandNoNul(value: unknown, field: string): void {
   }
 }
 
+/** Throws InvalidArgument for what no exec can run: nothing at all, or a word with a NUL in it. */
+export function demandCommand(cmd: readonly string[]): void {
+  if (cmd.length === 0) throw invalidArgument('cmd: there is no command');
+  demandNoNul(cmd, 'cmd');
+}
+
 function withNul(field: string): Error {
   return invalidArgument(`${field}: there is a NUL in it`);
 }

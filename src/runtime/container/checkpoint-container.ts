@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { dirname, isAbsolute, join } from 'node:path';
+import { demandNoNul } from '../../cri/field-checks.ts';
 import type { CheckpointContainerRequest, CheckpointContainerResponse } from '../../cri/gen/api.ts';
 import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, withLimit, type Op } from '../../lib/abort.ts';
@@ -22,7 +23,7 @@ const KIND = 'directory';
  * Kubernetes' forensic checkpoints (docs/decisions/0027). The container goes on; its files are read right after its memory was, while it runs.
  * The archive is there whole or not at all. The work outlives its caller: a repeated call for the same location joins it. `timeout` is in seconds
  * (0: ten minutes).
- * Throws NotFound, InvalidArgument (the location is no absolute path), FailedPrecondition (does not run; CRIU cannot, in its words),
+ * Throws NotFound, InvalidArgument (the location is no path, or no absolute one), FailedPrecondition (does not run; CRIU cannot, in its words),
  * NotImplemented (no CRIU on this host), DeadlineExceeded.
  */
 export async function checkpointContainer(
@@ -31,6 +32,7 @@ export async function checkpointContainer(
   { containerId, location, timeout }: CheckpointContainerRequest,
 ): Promise<CheckpointContainerResponse> {
   const container = runningContainer(rt, containerId, 'it cannot be checkpointed');
+  demandNoNul(location, 'location');
   if (!isAbsolute(location)) {
     throw invalidArgument(`CheckpointContainer: location ${JSON.stringify(location)} is no absolute path`);
   }

@@ -1,20 +1,20 @@
+import { demandCommand } from '../../cri/field-checks.ts';
 import type { ExecSyncRequest, ExecSyncResponse } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
-import { invalidArgument } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import { runningContainer } from './running-container.ts';
 
 /**
  * Runs a command in a running container and returns its output and exit code. Beside the lane: it waits for no stop and
  * holds none up. `timeout` seconds (0: none); when they have passed all that the command started is killed and the call
- * throws DeadlineExceeded. Throws NotFound, FailedPrecondition (not running).
+ * throws DeadlineExceeded. Throws NotFound, InvalidArgument, FailedPrecondition (not running).
  */
 export async function execSync(
   op: Op,
   rt: RuntimeContext,
   { containerId, cmd, timeout }: ExecSyncRequest,
 ): Promise<ExecSyncResponse> {
-  if (cmd.length === 0) throw invalidArgument('ExecSync: no command');
+  demandCommand(cmd);
   const { task } = runningContainer(rt, containerId, 'nothing can be run in it');
   const outcome = await rt.tasks.exec(op, task, { argv: cmd, timeoutMs: Math.max(Number(timeout), 0) * 1000 });
   return { stdout: Buffer.from(outcome.stdout), stderr: Buffer.from(outcome.stderr), exitCode: outcome.exitCode };

@@ -1,13 +1,13 @@
+import { demandCommand } from '../../cri/field-checks.ts';
 import type { ExecRequest } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
-import { invalidArgument } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { CommandEnd, RemoteCommand } from '../streaming/streams.ts';
 import { runningContainer } from './running-container.ts';
 
 /** Checks what CRI's Exec asks for, before a URL is given out for it. Throws NotFound, InvalidArgument, FailedPrecondition (not running). */
 export function checkExec(rt: RuntimeContext, request: ExecRequest): ExecRequest {
-  if (request.cmd.length === 0) throw invalidArgument('Exec: no command');
+  demandCommand(request.cmd);
   const { id } = runningContainer(rt, request.containerId, 'nothing can be run in it');
   return { ...request, containerId: id };
 }

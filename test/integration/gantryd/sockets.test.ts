@@ -104,6 +104,8 @@ describe('the two sockets', { skip }, () => {
     }
   });
 
+  const ATTACHED = { tty: false, stdin: false, stdout: true, stderr: true };
+
   test('CRI: unknown ids and calls in the wrong order', async () => {
     const { runtime, image } = daemon.cri;
     const fails = async (
@@ -117,6 +119,8 @@ describe('the two sockets', { skip }, () => {
     await fails('NotFound', runtime.containerStatus(op, { containerId: none, verbose: false }));
     await fails('NotFound', runtime.startContainer(op, { containerId: none }));
     await fails('NotFound', runtime.execSync(op, { containerId: none, cmd: ['true'], timeout: 0n }));
+    await fails('InvalidArgument', runtime.execSync(op, { containerId: none, cmd: ['ls', 'a\0'], timeout: 0n }));
+    await fails('InvalidArgument', runtime.exec(op, { ...ATTACHED, containerId: none, cmd: ['\0'] }));
     // Nothing of it is left: that is what was asked for.
     await runtime.stopPodSandbox(op, { podSandboxId: none });
     await runtime.removePodSandbox(op, { podSandboxId: none });
