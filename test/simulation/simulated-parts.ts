@@ -155,6 +155,7 @@ function simulatedSpecs({ paths }: PartsDeps): Specs {
     check: () => Promise.resolve([]),
     checkSandbox: () => undefined,
     limits: () => ({}),
+    execLimits: () => ({}),
     task: (_op, { meta: { id, facts } }) =>
       Promise.resolve({
         request: {

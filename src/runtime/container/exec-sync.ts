@@ -15,7 +15,8 @@ export async function execSync(
   { containerId, cmd, timeout }: ExecSyncRequest,
 ): Promise<ExecSyncResponse> {
   demandCommand(cmd);
-  const { task } = runningContainer(rt, containerId, 'nothing can be run in it');
-  const outcome = await rt.tasks.exec(op, task, { argv: cmd, timeoutMs: Math.max(Number(timeout), 0) * 1000 });
+  const container = runningContainer(rt, containerId, 'nothing can be run in it');
+  const timeoutMs = Math.max(Number(timeout), 0) * 1000;
+  const outcome = await rt.tasks.exec(op, container.task, { argv: cmd, timeoutMs, ...rt.specs.execLimits(container) });
   return { stdout: Buffer.from(outcome.stdout), stderr: Buffer.from(outcome.stderr), exitCode: outcome.exitCode };
 }

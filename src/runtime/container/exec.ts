@@ -19,6 +19,7 @@ export async function execWithStreams(
   { containerId, cmd, tty }: ExecRequest,
   remote: RemoteCommand,
 ): Promise<CommandEnd> {
-  const { task } = runningContainer(rt, containerId, 'nothing can be run in it');
-  return { exitCode: await rt.tasks.streamExec(op, task, { argv: cmd, terminal: tty }, remote) };
+  const container = runningContainer(rt, containerId, 'nothing can be run in it');
+  const command = { argv: cmd, terminal: tty, ...rt.specs.execLimits(container) };
+  return { exitCode: await rt.tasks.streamExec(op, container.task, command, remote) };
 }

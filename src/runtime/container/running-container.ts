@@ -2,11 +2,12 @@ import { failedPrecondition } from '../../lib/errors.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { Task } from '../task/task.ts';
-import { canExec, describe, taskOf } from './state.ts';
+import { canExec, describe, taskOf, type ContainerStatus } from './state.ts';
 
 export interface RunningContainer {
   readonly id: string;
   readonly meta: ContainerMeta;
+  readonly status: ContainerStatus;
   readonly task: Task;
 }
 
@@ -21,5 +22,5 @@ export function runningContainer(
   if (!canExec(status) || task === undefined) {
     throw failedPrecondition(`container ${meta.id} is ${describe(status)}: ${so}`);
   }
-  return { id: meta.id, meta, task };
+  return { id: meta.id, meta, status, task };
 }

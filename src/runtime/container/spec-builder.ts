@@ -14,6 +14,7 @@ import type { OciRuntimeLocation } from '../oci/oci-runtime.ts';
 import type { OciFeatures } from '../oci/runtime-features.ts';
 import type { SeccompProfiles } from '../oci/seccomp.ts';
 import type { OciSeccomp } from '../oci/spec.ts';
+import { clampOomScoreAdj } from '../oci/resources.ts';
 import { readUserFiles, resolveUser } from '../oci/user.ts';
 import type { Limits } from '../parts.ts';
 import type { ContainerMeta, ContainerRecord } from '../store/container-record.ts';
@@ -95,6 +96,12 @@ export class SpecBuilder {
   /** Resources that a container is to have, as limits of its cgroup. Throws InvalidArgument and FailedPrecondition for what cannot be here. */
   limits(resources: ResourcesInput, now: ResourcesInput): Limits {
     return limitsOf(this.#deps.host, resources, now);
+  }
+
+  /** What a command that is executed in the container is to have of its resources by itself: all others are its cgroup's. */
+  execLimits(container: Pick<ContainerRecord, 'meta' | 'status'>): { readonly oomScoreAdj?: number } {
+    const oomScoreAdj = clampOomScoreAdj(this.#deps.host, resourcesOf(container).oomScoreAdj);
+    return oomScoreAdj === undefined ? {} : { oomScoreAdj };
   }
 
   /** The container's task. Its root file system is mounted. */

@@ -26,6 +26,8 @@ export interface ExecCommand {
   readonly argv: readonly string[];
   /** Added to the container's own environment (`NAME=value`). */
   readonly env?: readonly string[];
+  /** What the container has by now; it may have been started with another one. */
+  readonly oomScoreAdj?: number;
 }
 
 /** The command was never started: in the OCI runtime's words, NotFound for a missing one, PermissionDenied for one that may not be run. */
@@ -58,10 +60,12 @@ export async function runExec(
   await mkdir(place.dir, { recursive: true, mode: 0o700 });
   try {
     await context.faults.reach('exec/folder-made');
-    await writeFile(place.processFile, JSON.stringify(await processOf(task, command, stdio)), { mode: 0o600 });
+    const own = await ownProcess(task);
+    await writeFile(place.processFile, JSON.stringify(processOf(own, command, stdio)), { mode: 0o600 });
     await context.cgroups.createSubgroup(place.cgroup);
     await context.faults.reach('exec/cgroup-made');
-    return await run(op, context, task, place, stdio);
+    const begun = (): Promise<void> => keepOomScore(context, place, own, command);
+    return await run(op, context, task, place, stdio, begun);
   } finally {
     // Nobody waits for that. What is still there when we are killed is taken away by the next daemon.
     void cleanUp(op, context, task, place);
@@ -81,18 +85,20 @@ async function mustRun(context: TaskContext, task: Task): Promise<void> {
   if (!(await isAlive(context.processes, task))) throw failedPrecondition(`exec: task ${task.id} does not run`);
 }
 
-/** The container's own process with another command: same user, capabilities, working directory and confinement. */
-async function processOf(task: Task, command: ExecCommand, { terminal, size }: ExecStdio): Promise<OciProcess> {
-  let spec: OciSpec;
+async function ownProcess(task: Task): Promise<OciProcess> {
   try {
-    spec = JSON.parse(await readFile(bundleFiles(task.bundleDir).config, 'utf8')) as OciSpec;
+    return (JSON.parse(await readFile(bundleFiles(task.bundleDir).config, 'utf8')) as OciSpec).process;
   } catch (error) {
     throw internal(`exec: the container's specification cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  const own = spec.process;
+}
+
+/** The container's own process with another command: same user, capabilities, working directory and confinement. */
+function processOf(own: OciProcess, command: ExecCommand, { terminal, size }: ExecStdio): OciProcess {
   return {
     ...own,
     terminal,
+    ...(command.oomScoreAdj === undefined ? {} : { oomScoreAdj: command.oomScoreAdj }),
     ...(terminal && size !== undefined ? { consoleSize: size } : {}),
     args: command.argv,
     env: environmentOf([...own.env, ...(command.env ?? [])], terminal),
@@ -104,7 +110,26 @@ function environmentOf(lines: readonly string[], terminal: boolean): readonly st
   return terminal && lines.every((line) => !line.startsWith('TERM=')) ? [...lines, DEFAULT_TERM] : lines;
 }
 
-async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, stdio: ExecStdio): Promise<number> {
+/** runc gives what it executes the value that the container was made with, whatever the process's specification says; and none was its monitor's. */
+async function keepOomScore(
+  context: TaskContext,
+  place: ExecPlace,
+  own: OciProcess,
+  { oomScoreAdj }: ExecCommand,
+): Promise<void> {
+  if (oomScoreAdj === undefined || oomScoreAdj === own.oomScoreAdj) return;
+  const before = own.oomScoreAdj ?? Number(await readFile('/proc/self/oom_score_adj', 'utf8'));
+  await context.cgroups.changeOomScores(place.cgroup, before, oomScoreAdj);
+}
+
+async function run(
+  op: Op,
+  context: TaskContext,
+  task: Task,
+  place: ExecPlace,
+  stdio: ExecStdio,
+  begun: () => Promise<void>,
+): Promise<number> {
   const monitor = await spawnWith(context, task, place, stdio);
   try {
     await context.faults.reach('exec/monitor-spawned');
@@ -112,6 +137,7 @@ async function run(op: Op, context: TaskContext, task: Task, place: ExecPlace, s
       startedPid(op, context, task, place, monitor, stdio),
       moveMonitor(context, monitor),
     ]);
+    await begun();
     await context.faults.reach('exec/started');
     stdio.started();
     const exitCode = await exitCodeOf(op, monitor, pid);

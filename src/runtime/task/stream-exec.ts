@@ -25,16 +25,16 @@ export async function streamExec(
   op: Op,
   context: TaskContext,
   task: Task,
-  { argv, terminal }: StreamedExec,
+  { terminal, ...command }: StreamedExec,
   remote: RemoteStdio,
 ): Promise<number> {
   try {
     if (terminal) {
       await using stdio = new TerminalStdio(remote, context.clock);
-      return await runExec(op, context, task, { argv }, stdio);
+      return await runExec(op, context, task, command, stdio);
     }
     using stdio = new PipedStdio(remote, context.clock);
-    return await runExec(op, context, task, { argv }, stdio);
+    return await runExec(op, context, task, command, stdio);
   } catch (error) {
     if (!(error instanceof NotStarted)) throw error;
     const code = codeOf(error.why);

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { failedPrecondition } from '../../lib/errors.ts';
 import type { Cgroups } from '../../linux/cgroups.ts';
+import { changeOomScores } from '../../linux/oom-scores.ts';
 import type { UnitCgroups } from '../../linux/unit-cgroups.ts';
 
 /** What this room needs of the cgroups. Paths are below the cgroup mounts; one that is not there holds nothing. */
@@ -15,6 +16,8 @@ export interface TaskCgroups {
   removeSubgroup(op: Op, path: string, prefix: string): Promise<void>;
   moveProcess(path: string, pid: number): Promise<void>;
   procs(path: string, recursive: boolean): Promise<number[]>;
+  /** Of its processes that have `before`; see linux/oom-scores. */
+  changeOomScores(path: string, before: number, value: number): Promise<void>;
   /** SIGKILL to everything in it and below, until nothing is left. */
   killAll(op: Op, path: string): Promise<void>;
   /** With what is below it, and what of systemd's goes with it. Unavailable while processes are in it. */
@@ -27,6 +30,8 @@ export function linuxTaskCgroups(cgroups: Cgroups, unitCgroups: Pick<UnitCgroups
     removeSubgroup: (op, path, prefix) => cgroups.removeBelow(op, path, prefix),
     moveProcess: (path, pid) => cgroups.moveProcess(path, pid),
     procs: (path, recursive) => cgroups.procs(path, recursive),
+    changeOomScores: (path, before, value) =>
+      changeOomScores(() => cgroups.procs(path, true), String(before), String(value)),
     killAll: (op, path) => cgroups.killAll(op, path),
     remove: (op, path) => unitCgroups.remove(op, path),
   };

@@ -45,6 +45,8 @@ export interface ExecRequest {
   readonly timeoutMs?: number;
   /** Added to the container's own environment (`NAME=value`). */
   readonly env?: readonly string[];
+  /** What the container has by now; it may have been started with another one. */
+  readonly oomScoreAdj?: number;
 }
 
 /** A command whose streams are a client's. */
@@ -52,6 +54,8 @@ export interface StreamedExec {
   readonly argv: readonly string[];
   /** With a terminal of its own. */
   readonly terminal: boolean;
+  /** What the container has by now; it may have been started with another one. */
+  readonly oomScoreAdj?: number;
 }
 
 /** What becomes of a container's stdin when an attached client closes its own. */

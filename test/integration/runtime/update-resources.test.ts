@@ -202,7 +202,7 @@ test('what this host cannot is refused by name', { skip: root }, async () => {
 });
 
 test(
-  'oom_score_adj: of all its processes that have what it was given, not of one that has chosen for itself',
+  'oom_score_adj: of all its processes that have what it was given and of those executed later, not of one that has chosen for itself',
   { skip: root },
   async () => {
     const config = pod(f.root, 'oom-score');
@@ -219,8 +219,13 @@ test(
       return [...new Set((await Promise.all(read)).map((score) => score.trim()))].sort();
     };
     assert.deepEqual(await scores(), ['500', '700']);
+    // A moment after its start, where the OCI runtime does not take it from the process's specification.
+    const waits = 'n=0; until [ $n = 50 ] || grep -q "^$0\$" /proc/self/oom_score_adj; do n=$((n + 1)); sleep 0.1; done; cat /proc/self/oom_score_adj';
+    const ofExec = async (wanted: string) => (await f.exec(id, 'sh', '-c', waits, wanted)).stdout.trim();
+    assert.equal(await ofExec('500'), '500');
     await update(id, { oomScoreAdj: 600n });
     assert.deepEqual(await scores(), ['600', '700']);
+    assert.equal(await ofExec('600'), '600');
     assert.equal((await f.status(id)).resources?.linux?.oomScoreAdj, 600n);
     failApply = true;
     await assert.rejects(update(id, { oomScoreAdj: 650n }), /planned failure/);
