@@ -65,9 +65,7 @@ export function specInputOf(
     addAmbientCapabilities: security?.capabilities?.addAmbientCapabilities ?? [],
     ...(world.seccomp === undefined ? {} : { seccomp: world.seccomp }),
     ...(world.apparmorProfile === undefined ? {} : { apparmorProfile: world.apparmorProfile }),
-    // On the wire "none" and "not said" look alike: both mean the defaults, as every runtime reads them.
-    ...(listed(security?.maskedPaths) ? { maskedPaths: security?.maskedPaths } : {}),
-    ...(listed(security?.readonlyPaths) ? { readonlyPaths: security?.readonlyPaths } : {}),
+    ...hiddenPaths(security, sandbox.facts.idMappings !== undefined),
     namespaces: {
       network: namespaces.network === 'host' ? { kind: 'host' } : { kind: 'path', path: sandbox.facts.netnsPath ?? '' },
       uts: namespaces.uts === 'host' ? { kind: 'host' } : { kind: 'path', path: paths.uts },
@@ -88,8 +86,19 @@ export function specInputOf(
   };
 }
 
-function listed(paths: readonly string[] | undefined): boolean {
-  return paths !== undefined && paths.length > 0;
+/**
+ * What of /proc and /sys is masked or read-only; what is absent is as by default. On the wire "none" and "not said" look alike. A kubelet names the
+ * paths always, but for `procMount: Unmasked`, which only pods with users of their own can have: there none means none. With the host's users it
+ * means the defaults, for clients that name nothing.
+ */
+export function hiddenPaths(
+  { maskedPaths = [], readonlyPaths = [] }: Partial<LinuxContainerSecurityContext> = {},
+  hasOwnUsers: boolean,
+): Pick<ContainerSpecInput, 'maskedPaths' | 'readonlyPaths'> {
+  return {
+    ...(hasOwnUsers || maskedPaths.length > 0 ? { maskedPaths } : {}),
+    ...(hasOwnUsers || readonlyPaths.length > 0 ? { readonlyPaths } : {}),
+  };
 }
 
 function ipcNamespace(mode: 'pod' | 'own' | 'host', paths: SandboxPaths): NamespaceChoice {
