@@ -72,9 +72,15 @@ export interface Volume extends core.Volume {
   image?: ImageVolumeSource;
 }
 
-export interface PodSpec extends Omit<core.PodSpec, 'containers' | 'volumes'> {
+export interface PodSecurityContext extends core.PodSecurityContext {
+  /** Whether a container has the groups that its image's `/etc/group` puts its user in (`Merge`), or those of the pod alone (`Strict`). */
+  supplementalGroupsPolicy?: string;
+}
+
+export interface PodSpec extends Omit<core.PodSpec, 'containers' | 'volumes' | 'securityContext'> {
   containers: Container[];
   volumes?: Volume[];
+  securityContext?: PodSecurityContext;
 }
 
 export interface VolumeMountStatus extends core.VolumeMountStatus {
@@ -84,6 +90,8 @@ export interface VolumeMountStatus extends core.VolumeMountStatus {
 
 export interface ContainerStatus extends Omit<core.ContainerStatus, 'volumeMounts'> {
   stopSignal?: string;
+  /** Whose its first process was when it started. */
+  user?: { linux?: { uid: number; gid: number; supplementalGroups?: number[] } };
   volumeMounts?: VolumeMountStatus[];
 }
 

@@ -10,6 +10,7 @@ import type { Node } from '../../kube/objects.ts';
 import { sameStatus } from '../status/pod-status.ts';
 import { readHostAddresses } from './host-facts.ts';
 import { nodeObject } from './node-object.ts';
+import { NO_FEATURES, type RuntimeFeatures } from './runtime-features.ts';
 
 export interface NodeAgentDeps {
   readonly runtime: Pick<RuntimeService, 'status' | 'version'>;
@@ -25,14 +26,6 @@ export interface NodeAgentDeps {
   /** What else is wrong here: the PLEG's health. */
   readonly problems: () => readonly string[];
 }
-
-/** What the runtime says that it can do, for a pod without a runtime class. */
-export interface RuntimeFeatures {
-  readonly userNamespaces: boolean;
-}
-
-/** Of a runtime that says nothing: it would leave out in silence what it does not know. */
-const NO_FEATURES: RuntimeFeatures = { userNamespaces: false };
 
 /** How often the runtime is asked how it is (BEHAVIOUR.md C4), and how often an unchanged Node is written all the same. */
 const RUNTIME_PERIOD_MS = 5_000;
@@ -103,14 +96,21 @@ export class NodeAgent {
   async #askRuntime(op: Op): Promise<void> {
     const { runtime, clock } = this.#deps;
     try {
-      const { status, runtimeHandlers } = await withDeadline(op, clock, ASK_TIMEOUT_MS, 'Status', async (bounded) => {
-        const version = await runtime.version(bounded, { version: '' });
-        this.#runtimeName = version.runtimeName;
-        this.#runtimeVersion = `${version.runtimeName}://${version.runtimeVersion}`;
-        return await runtime.status(bounded, { verbose: false });
-      });
+      const { status, runtimeHandlers, features } = await withDeadline(
+        op,
+        clock,
+        ASK_TIMEOUT_MS,
+        'Status',
+        async (bounded) => {
+          const version = await runtime.version(bounded, { version: '' });
+          this.#runtimeName = version.runtimeName;
+          this.#runtimeVersion = `${version.runtimeName}://${version.runtimeVersion}`;
+          return await runtime.status(bounded, { verbose: false });
+        },
+      );
       // The empty name is the handler of a pod that names none.
-      this.#features = runtimeHandlers.find(({ name }) => name === '')?.features ?? NO_FEATURES;
+      const ofHandler = runtimeHandlers.find(({ name }) => name === '')?.features ?? NO_FEATURES;
+      this.#features = { ...ofHandler, supplementalGroupsPolicy: features?.supplementalGroupsPolicy === true };
       const unmet = (status?.conditions ?? []).filter((condition) => !condition.status);
       this.#diskShortage = unmet.find(({ type }) => type === DISK_CONDITION)?.message;
       const network = unmet.find(({ type }) => type === NETWORK_CONDITION);

@@ -32,7 +32,15 @@ export interface RuntimeContainer {
   readonly createdAtMs: number;
   /** As they were made. */
   readonly mounts: readonly RuntimeMount[];
+  /** Whose its first process was when it started. */
+  readonly user?: RuntimeUser;
   readonly state: RuntimeContainerState;
+}
+
+export interface RuntimeUser {
+  readonly uid: number;
+  readonly gid: number;
+  readonly supplementalGroups: readonly number[];
 }
 
 export interface RuntimeMount {

@@ -102,6 +102,7 @@ function toContainer(status: ContainerStatus, sandboxId: string): RuntimeContain
     bootId: annotations[ANNOTATION_BOOT] ?? '',
     createdAtMs: nsToMs(status.createdAt),
     mounts: status.mounts.map(toMount),
+    ...toUser(status),
     state: toState(status),
   };
 }
@@ -112,6 +113,12 @@ function toMount({ containerPath, readonly, recursiveReadOnly, image }: Mount): 
     ...{ containerPath, readOnly: readonly, recursiveReadOnly },
     ...(imageRef === undefined ? {} : { imageRef }),
   };
+}
+
+function toUser({ user }: ContainerStatus): Pick<RuntimeContainer, 'user'> {
+  if (user?.linux === undefined) return {};
+  const { uid, gid, supplementalGroups } = user.linux;
+  return { user: { uid: Number(uid), gid: Number(gid), supplementalGroups: supplementalGroups.map(Number) } };
 }
 
 function toState(status: ContainerStatus): RuntimeContainerState {

@@ -44,6 +44,7 @@ export function containerStatus(input: ContainerStatusInput): ContainerStatus {
     // A container's record may be gone while its successors' count goes on.
     restartCount: Math.max(latest.attempt, previous?.restartCount ?? 0),
     ...volumeMountsOf(container, latest),
+    ...userOf(latest),
   };
   const lastState = before === undefined ? {} : { terminated: terminated(before, before.state, input.runtimeName) };
   if (latest.state.kind === 'running') {
@@ -91,6 +92,12 @@ function volumeMountsOf({ volumeMounts = [] }: Container, { mounts }: RuntimeCon
     ];
   });
   return statuses.length === 0 ? {} : { volumeMounts: statuses };
+}
+
+function userOf({ user }: RuntimeContainer): Partial<ContainerStatus> {
+  if (user === undefined) return {};
+  const { uid, gid, supplementalGroups } = user;
+  return { user: { linux: { uid, gid, supplementalGroups: [...supplementalGroups] } } };
 }
 
 /** No record of it: it has not been made yet, or the runtime has lost it. */

@@ -123,11 +123,14 @@ await test('the address is kept when the sandbox is gone', () => {
   assert.equal(after.podIP, '10.0.0.2');
 });
 
-await test('what has come of the mounts: read-only as it was made, and which image', () => {
+await test('what has come of the mounts: read-only as it was made, and which image; whose the process is', () => {
   const volumeMounts = ['data', 'conf', 'model', 'late'].map((name) => ({ name, mountPath: `/${name}/` }));
   const pod = testPod({ containers: [{ name: 'a', image: 'i', volumeMounts }] });
-  const { containerStatuses } = status([{ ...run('a', running), mounts }], { pod });
-  assert.deepEqual(containerStatuses?.[0]?.volumeMounts, [
+  const user = { uid: 1000, gid: 0, supplementalGroups: [0, 7] };
+  const { containerStatuses } = status([{ ...run('a', running), mounts, user }], { pod });
+  const [first] = containerStatuses ?? [];
+  assert.deepEqual(first?.user, { linux: user });
+  assert.deepEqual(first.volumeMounts, [
     { name: 'data', mountPath: '/data/' },
     { name: 'conf', mountPath: '/conf/', readOnly: true, recursiveReadOnly: 'Enabled' },
     {

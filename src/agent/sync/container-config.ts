@@ -1,5 +1,5 @@
 import { hugePageName } from '../../kube/huge-pages.ts';
-import type { Container } from '../../kube/objects.ts';
+import type { Container, VolumeMount } from '../../kube/objects.ts';
 import { ContainerConfig, MountPropagation, Signal, type DeepPartial, type Mount } from '../../cri/gen/api.ts';
 import {
   ANNOTATION_BOOT,
@@ -118,6 +118,7 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
         imageSubPath: mount.subPath ?? '',
         // Whatever the manifest says: there is nothing to write to.
         readonly: true,
+        recursiveReadOnly: isRecursive(mount, input),
       };
     }
     const hostPath = input.volumePaths.get(mount.name);
@@ -126,6 +127,7 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
       containerPath: containerPath(mount.mountPath),
       hostPath,
       readonly: mount.readOnly === true || ownedFiles.has(mount.name),
+      recursiveReadOnly: isRecursive(mount, input),
       propagation: propagation(mount.mountPropagation),
     };
   });
@@ -139,6 +141,20 @@ function mounts(input: ContainerConfigInput): DeepPartial<Mount>[] {
   // The runtime maps an image's files with the container's own.
   return result.map((mount) =>
     mount.image === undefined ? { ...mount, uidMappings: [userNamespace], gidMappings: [userNamespace] } : mount,
+  );
+}
+
+/** Whether what is mounted below a volume is read-only as well. Throws ConfigError where it has to be and the runtime cannot. */
+function isRecursive(
+  { name, recursiveReadOnly }: VolumeMount,
+  { features }: Pick<ContainerConfigInput, 'features'>,
+): boolean {
+  const can = features.recursiveReadOnlyMounts;
+  if (recursiveReadOnly === 'IfPossible') return can;
+  if (recursiveReadOnly !== 'Enabled') return false;
+  if (can) return true;
+  throw new ConfigError(
+    `volume "${name}": recursiveReadOnly: Enabled: the OCI runtime or the kernel (before 5.12) has no such mounts; IfPossible does without`,
   );
 }
 

@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MountPropagation, NamespaceMode, Protocol, SecurityProfile_ProfileType, Signal } from '../../cri/gen/api.ts';
+import {
+  MountPropagation,
+  NamespaceMode,
+  Protocol,
+  SecurityProfile_ProfileType,
+  Signal,
+  SupplementalGroupsPolicy,
+} from '../../cri/gen/api.ts';
+import { NO_FEATURES } from '../node/runtime-features.ts';
 import { testPod } from '../pods/test-pod.ts';
 import { containerConfig, type ContainerConfigInput } from './container-config.ts';
 import { dnsConfig, parseResolvConf } from './dns.ts';
@@ -65,18 +73,59 @@ function input(more: Partial<ContainerConfigInput> = {}): ContainerConfigInput {
     logPath: 'main/3.log',
     node: { memoryBytes: 1 << 30, hugePageSizes: [] },
     seccompProfileRoot: '/root/seccomp',
+    features: { userNamespaces: true, recursiveReadOnlyMounts: true, supplementalGroupsPolicy: true },
     ...more,
   };
 }
 
 await test('what tells too much about the machine is hidden from a container, unless it is privileged', () => {
-  const masked = (privileged: boolean): string[] | undefined => {
-    const container = { name: 'main', image: 'i', securityContext: { privileged } };
-    return containerConfig(input({ container })).linux?.securityContext?.maskedPaths;
+  const hidden = (securityContext: object): string[][] => {
+    const container = { name: 'main', image: 'i', securityContext };
+    const { maskedPaths = [], readonlyPaths = [] } = containerConfig(input({ container })).linux?.securityContext ?? {};
+    return [maskedPaths, readonlyPaths];
   };
   for (const path of ['/proc/interrupts', '/proc/kcore', '/sys/firmware'])
-    assert.ok(masked(false)?.includes(path), path);
-  assert.deepEqual(masked(true), []);
+    assert.ok(hidden({ procMount: 'Default' })[0]?.includes(path), path);
+  assert.ok(hidden({})[1]?.includes('/proc/sys'));
+  assert.deepEqual(hidden({ privileged: true }), [[], []]);
+  assert.deepEqual(hidden({ procMount: 'Unmasked' }), [[], []]);
+});
+
+await test('a mount is read-only all the way down where it can be; where it has to be and cannot, that is said', () => {
+  const recursive = (recursiveReadOnly: string | undefined, more: Partial<ContainerConfigInput> = {}) => {
+    const volumeMounts = [{ name: 'data', mountPath: '/data', readOnly: true, recursiveReadOnly }];
+    return containerConfig(input({ container: { name: 'main', image: 'i', volumeMounts }, ...more })).mounts[0]
+      ?.recursiveReadOnly;
+  };
+  const features = NO_FEATURES;
+  assert.deepEqual(
+    [undefined, 'Disabled', 'IfPossible', 'Enabled'].map((mode) => recursive(mode)),
+    [...[false, false], ...[true, true]],
+  );
+  assert.deepEqual([recursive('Disabled', { features }), recursive('IfPossible', { features })], [false, false]);
+  assert.throws(() => recursive('Enabled', { features }), /volume "data": recursiveReadOnly: Enabled: .*IfPossible/);
+});
+
+await test("the image's groups are left out by a runtime that knows how", () => {
+  const pod = (supplementalGroupsPolicy?: string) => testPod({ securityContext: { supplementalGroupsPolicy } });
+  const policies = (policy?: string) => [
+    containerConfig(input({ pod: pod(policy) })).linux?.securityContext?.supplementalGroupsPolicy,
+    sandboxConfig({ pod: pod(policy), attempt: 0, logDirectory: '', dns, cgroupParent: '/g' }).linux?.securityContext
+      ?.supplementalGroupsPolicy,
+  ];
+  const { Merge, Strict } = SupplementalGroupsPolicy;
+  assert.deepEqual(
+    [policies(), policies('Merge'), policies('Strict')],
+    [
+      [Merge, Merge],
+      [Merge, Merge],
+      [Strict, Strict],
+    ],
+  );
+  assert.throws(
+    () => containerConfig(input({ pod: pod('Strict'), features: NO_FEATURES })),
+    /main: the runtime does not know supplementalGroupsPolicy: Strict/,
+  );
 });
 
 await test('a container gets its command, mounts, marks and signal', () => {

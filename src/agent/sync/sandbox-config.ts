@@ -4,6 +4,7 @@ import {
   PodSandboxConfig,
   Protocol,
   SecurityProfile_ProfileType,
+  SupplementalGroupsPolicy,
   type DeepPartial,
   type NamespaceOption,
   type SecurityProfile,
@@ -62,6 +63,10 @@ export function sandboxConfig(input: SandboxConfigInput): PodSandboxConfig {
         runAsUser: int64(security?.runAsUser),
         runAsGroup: int64(security?.runAsGroup),
         supplementalGroups: (security?.supplementalGroups ?? []).map(BigInt),
+        supplementalGroupsPolicy:
+          security?.supplementalGroupsPolicy === 'Strict'
+            ? SupplementalGroupsPolicy.Strict
+            : SupplementalGroupsPolicy.Merge,
         privileged: spec.containers.some((container) => container.securityContext?.privileged === true),
         seccomp: seccompProfile(security?.seccompProfile?.type),
       },

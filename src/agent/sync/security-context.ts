@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import type { AppArmorProfile, Container, PodSpec, SeccompProfile, SecurityContext } from '../../kube/objects.ts';
 import {
   SecurityProfile_ProfileType,
+  SupplementalGroupsPolicy,
   type DeepPartial,
   type LinuxContainerSecurityContext,
   type SecurityProfile,
 } from '../../cri/gen/api.ts';
 import type { IdMapping } from '../../linux/id-mappings.ts';
+import type { RuntimeFeatures } from '../node/runtime-features.ts';
 import type { NodePod } from '../pods/node-pod.ts';
 import { ConfigError } from './config-error.ts';
 import { int64, namespaceOptions } from './sandbox-config.ts';
@@ -20,6 +22,7 @@ export interface SecurityInput {
   readonly seccompProfileRoot: string;
   /** As in the sandbox's configuration. */
   readonly userNamespace?: IdMapping;
+  readonly features: RuntimeFeatures;
 }
 
 export type ImageUser =
@@ -36,10 +39,12 @@ export function containerSecurity(input: SecurityInput): DeepPartial<LinuxContai
   if ((of('runAsNonRoot') ?? common?.runAsNonRoot) === true) refuseRoot(input, runAsUser);
   const user = runAsUser === undefined ? imageUser(input.imageUser) : { runAsUser: int64(runAsUser) };
   const capabilities = of('capabilities');
+  const allOfProc = privileged || of('procMount') === 'Unmasked';
   return {
     ...user,
     runAsGroup: int64(runAsGroup),
     supplementalGroups: (common?.supplementalGroups ?? []).map(BigInt),
+    supplementalGroupsPolicy: groupsPolicy(input),
     privileged,
     readonlyRootfs: of('readOnlyRootFilesystem') ?? false,
     noNewPrivs: of('allowPrivilegeEscalation') === false,
@@ -50,9 +55,16 @@ export function containerSecurity(input: SecurityInput): DeepPartial<LinuxContai
     namespaceOptions: namespaceOptions(pod.spec, input.userNamespace),
     seccomp: privileged ? UNCONFINED : seccompProfile(of('seccompProfile') ?? common?.seccompProfile, input),
     apparmor: appArmorProfile(appArmorOf(pod.spec, container)),
-    maskedPaths: privileged ? [] : MASKED_PATHS,
-    readonlyPaths: privileged ? [] : READONLY_PATHS,
+    maskedPaths: allOfProc ? [] : MASKED_PATHS,
+    readonlyPaths: allOfProc ? [] : READONLY_PATHS,
   };
+}
+
+/** A runtime that does not know the field would give the image's groups, too. */
+function groupsPolicy({ pod, container, features }: SecurityInput): SupplementalGroupsPolicy {
+  if (pod.spec.securityContext?.supplementalGroupsPolicy !== 'Strict') return SupplementalGroupsPolicy.Merge;
+  if (features.supplementalGroupsPolicy) return SupplementalGroupsPolicy.Strict;
+  throw new ConfigError(`container ${container.name}: the runtime does not know supplementalGroupsPolicy: Strict`);
 }
 
 const UNCONFINED: DeepPartial<SecurityProfile> = { profileType: SecurityProfile_ProfileType.Unconfined };

@@ -4,7 +4,7 @@ import type { KubeClient } from '../../kube/client.ts';
 import type { RuntimeService } from '../../cri/services.ts';
 import type { Story } from '../events/story.ts';
 import type { ImagePuller } from '../images/image-puller.ts';
-import type { RuntimeFeatures } from '../node/node-agent.ts';
+import type { RuntimeFeatures } from '../node/runtime-features.ts';
 import type { PodPaths } from '../pods/paths.ts';
 import type { StatusWriter } from '../status/status-writer.ts';
 import type { DnsConfig } from '../sync/dns.ts';

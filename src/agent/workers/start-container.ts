@@ -172,6 +172,7 @@ async function create(
     logPath,
     node: { memoryBytes: deps.node.memoryBytes, hugePageSizes: [...deps.node.hugePages.keys()] },
     seccompProfileRoot: deps.seccompProfileRoot,
+    features: deps.node.runtimeFeatures(),
     ...(userNamespace === undefined ? {} : { userNamespace }),
   });
   config.labels[LABEL_AGENT] = deps.agentId;

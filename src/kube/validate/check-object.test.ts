@@ -109,9 +109,53 @@ test('rules between fields', () => {
   assert.deepEqual(with1({}, { shareProcessNamespace: true, hostPID: true }), [
     'spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID cannot both be enabled',
   ]);
-  assert.deepEqual(with1({ securityContext: { procMount: 'Unmasked' } }, { securityContext: { fsGroup: 0 } }), [
-    'spec.containers[0].securityContext.procMount: Forbidden: not supported by Gantry: an unmasked /proc',
+  assert.deepEqual(with1({ lifecycle: { postStart: { sleep: {} } } }, { securityContext: { fsGroup: 0 } }), [
+    'spec.containers[0].lifecycle.postStart: Forbidden: not supported by Gantry: hooks after the start',
     'spec.securityContext.fsGroup: Forbidden: not supported by Gantry: changing the group of volumes',
+  ]);
+});
+
+test('a /proc without masks is for pods with users of their own', () => {
+  const of = (procMount: string, hostUsers?: boolean): string[] =>
+    specIssues({
+      ...(hostUsers === undefined ? {} : { hostUsers }),
+      containers: [{ name: 'a', image: 'x', securityContext: { procMount } }],
+    });
+  assert.deepEqual(of('Unmasked', false), []);
+  assert.deepEqual(of('Default', true), []);
+  const at = 'spec.containers[0].securityContext.procMount';
+  for (const hostUsers of [true, undefined])
+    assert.deepEqual(of('Unmasked', hostUsers), [`${at}: Invalid value: "Unmasked": needs \`hostUsers: false\``]);
+  assert.deepEqual(of('None'), [`${at}: Unsupported value: "None": supported values: "Default", "Unmasked"`]);
+});
+
+test('what is mounted read-only all the way down is read-only, and nothing comes or goes below it', () => {
+  const of = (mount: object): string[] =>
+    specIssues({
+      containers: [{ name: 'a', image: 'x', volumeMounts: [{ name: 'v', mountPath: '/v', ...mount }] }],
+      volumes: [{ name: 'v', emptyDir: {} }],
+    });
+  const at = 'spec.containers[0].volumeMounts[0].recursiveReadOnly';
+  for (const recursiveReadOnly of ['IfPossible', 'Enabled']) {
+    assert.deepEqual(of({ recursiveReadOnly, readOnly: true }), []);
+    assert.deepEqual(of({ recursiveReadOnly, readOnly: true, mountPropagation: 'None' }), []);
+    assert.deepEqual(of({ recursiveReadOnly }), [`${at}: Forbidden: needs \`readOnly: true\``]);
+    assert.deepEqual(of({ recursiveReadOnly, readOnly: true, mountPropagation: 'HostToContainer' }), [
+      `${at}: Forbidden: needs a \`mountPropagation\` of None`,
+    ]);
+  }
+  assert.deepEqual(of({ recursiveReadOnly: 'Disabled', mountPropagation: 'HostToContainer' }), []);
+  assert.deepEqual(of({ recursiveReadOnly: 'Always' }), [
+    `${at}: Unsupported value: "Always": supported values: "Disabled", "IfPossible", "Enabled"`,
+  ]);
+});
+
+test('groups of the image are merged or left out', () => {
+  const of = (supplementalGroupsPolicy: string): string[] =>
+    specIssues({ securityContext: { supplementalGroupsPolicy }, containers: [{ name: 'a', image: 'x' }] });
+  assert.deepEqual([...of('Merge'), ...of('Strict')], []);
+  assert.deepEqual(of('None'), [
+    'spec.securityContext.supplementalGroupsPolicy: Unsupported value: "None": supported values: "Merge", "Strict"',
   ]);
 });
 

@@ -29,6 +29,7 @@ export function containerRules(
     ...mountRules(container, volumes, at),
     ...hookRules(container, spec, at),
     ...securityRules(container, at),
+    ...procRules(container, spec, at),
     ...confinementRules(container.securityContext, [...at, 'securityContext']),
   );
   return issues;
@@ -56,7 +57,7 @@ function mountRules(container: Container, volumes: ReadonlyMap<string, Volume>, 
         forbidden([...path, 'subPath'], 'not supported by Gantry: mounting a part of a volume that is no image'),
       );
     }
-    issues.push(...mountPathRules(mount, [...path, 'mountPath']));
+    issues.push(...mountPathRules(mount, [...path, 'mountPath']), ...recursiveRules(mount, path));
     if (mount.mountPropagation === 'Bidirectional' && container.securityContext?.privileged !== true) {
       issues.push(
         forbidden(
@@ -75,6 +76,17 @@ function mountPathRules({ mountPath }: VolumeMount, path: FieldPath): Issue[] {
   if (!mountPath.startsWith('/')) return [invalid(path, mountPath, 'must be an absolute path')];
   if (mountPath.split('/').includes('..')) return [invalid(path, mountPath, "must not contain '..'")];
   return [];
+}
+
+/** A mount below that comes or goes later would be writable. */
+function recursiveRules(mount: VolumeMount, at: FieldPath): Issue[] {
+  const { recursiveReadOnly = 'Disabled', readOnly = false, mountPropagation = 'None' } = mount;
+  if (!['IfPossible', 'Enabled'].includes(recursiveReadOnly)) return [];
+  const path = [...at, 'recursiveReadOnly'];
+  return [
+    ...(readOnly ? [] : [forbidden(path, 'needs `readOnly: true`')]),
+    ...(mountPropagation === 'None' ? [] : [forbidden(path, 'needs a `mountPropagation` of None')]),
+  ];
 }
 
 function hookRules(container: Container, spec: PodSpec, at: FieldPath): Issue[] {
@@ -107,4 +119,10 @@ function securityRules(container: Container, at: FieldPath): Issue[] {
     return [invalid(path, '', 'cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN')];
   }
   return [];
+}
+
+function procRules({ securityContext }: Container, { hostUsers }: PodSpec, at: FieldPath): Issue[] {
+  const { procMount } = securityContext ?? {};
+  if (procMount !== 'Unmasked' || hostUsers === false) return [];
+  return [invalid([...at, 'securityContext', 'procMount'], procMount, 'needs `hostUsers: false`')];
 }

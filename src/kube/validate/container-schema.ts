@@ -55,7 +55,7 @@ const volumeMount: Fields = {
   mountPath: must(text),
   readOnly: has(flag),
   mountPropagation: has(oneOf('None', 'HostToContainer', 'Bidirectional')),
-  recursiveReadOnly: refuse('recursive read-only mounts', 'Disabled'),
+  recursiveReadOnly: has(oneOf('Disabled', 'IfPossible', 'Enabled')),
   // Of which kinds of volumes, the rules say.
   subPath: has(checked((value) => (value === '' ? undefined : descendingPath(value)))),
   subPathExpr: refuse('mounting a part of a volume'),
@@ -91,7 +91,7 @@ const securityContext: Fields = {
   appArmorProfile: has(confinement),
   capabilities: has(object({ add: has(list(text)), drop: has(list(text)) })),
   privileged: has(flag),
-  procMount: refuse('an unmasked /proc', 'Default'),
+  procMount: has(oneOf('Default', 'Unmasked')),
   readOnlyRootFilesystem: has(flag),
   runAsGroup: has(integer(0, 0x7fff_ffff)),
   runAsNonRoot: has(flag),

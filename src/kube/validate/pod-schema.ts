@@ -30,7 +30,7 @@ const podSecurityContext: Fields = {
   seLinuxOptions,
   seccompProfile: has(confinement),
   supplementalGroups: has(list(integer(0, 0x7fff_ffff))),
-  supplementalGroupsPolicy: refuse('leaving out the groups that the image gives', 'Merge'),
+  supplementalGroupsPolicy: has(oneOf('Merge', 'Strict')),
   sysctls: has(list(object({ name: must(checked(sysctlName)), value: must(text) }), 'name')),
   windowsOptions,
 };

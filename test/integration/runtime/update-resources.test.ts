@@ -220,7 +220,8 @@ test(
     };
     assert.deepEqual(await scores(), ['500', '700']);
     // A moment after its start, where the OCI runtime does not take it from the process's specification.
-    const waits = 'n=0; until [ $n = 50 ] || grep -q "^$0\$" /proc/self/oom_score_adj; do n=$((n + 1)); sleep 0.1; done; cat /proc/self/oom_score_adj';
+    const waits =
+      'n=0; until [ $n = 50 ] || grep -q "^$0$" /proc/self/oom_score_adj; do n=$((n + 1)); sleep 0.1; done; cat /proc/self/oom_score_adj';
     const ofExec = async (wanted: string) => (await f.exec(id, 'sh', '-c', waits, wanted)).stdout.trim();
     assert.equal(await ofExec('500'), '500');
     await update(id, { oomScoreAdj: 600n });
