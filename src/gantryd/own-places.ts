@@ -12,6 +12,7 @@ import { isOurNetns } from '../runtime/sandbox/plan-sandbox.ts';
 import { RuntimePaths } from '../runtime/store/paths.ts';
 import { Claims } from './claims.ts';
 import type { Closers } from './closers.ts';
+import { endEmptySlice } from './end-empty-slice.ts';
 import { endStrays } from './end-strays.ts';
 import { makeOwnFolders } from './own-folders.ts';
 import { joinOwnScope } from './own-scope.ts';
@@ -64,8 +65,10 @@ async function leaveNoCgroup(op: Op, config: SettledConfig, cgroups: Cgroups): P
   if (await hasPodCgroups(config, cgroups)) return;
   const { daemon } = ownCgroups(config);
   await cgroups.leave(daemon);
+  const units = new SystemdUnits();
   // Its scope has ended with that.
-  if (config.cgroupDriver === 'systemd') await new SystemdUnits().stop(op, basename(config.cgroupParent));
+  if (config.cgroupDriver === 'systemd') await units.stop(op, basename(config.cgroupParent));
+  else await endEmptySlice(op, { cgroups, units }, config.cgroupParent);
   await cgroups.remove(op, config.cgroupParent);
 }
 
