@@ -83,7 +83,8 @@ before(async () => {
     },
     portForward: (op, _request, _port, data) => anyhow(op, { stdin: data, stdout: data }, random.fork()),
   };
-  server = await serveFake(handlers, { limits: { streamCreationMs: 1_500, finishMs: 500, idleMs: 5_000 } });
+  // Long enough for the honest client, which shares this process with sixteen others on a machine that may be busy: timers come before what has arrived.
+  server = await serveFake(handlers, { limits: { streamCreationMs: 5_000, finishMs: 3_000, idleMs: 5_000 } });
 });
 
 after(async () => {
@@ -154,7 +155,7 @@ async function honest(): Promise<void> {
 }
 
 test(`garbage of all kinds, seed ${SEED}: nothing breaks, and nothing is left`, { timeout: 600_000 }, async () => {
-  const heldAtFirst = (): number => {
+  const held = (): number => {
     collectGarbage();
     const { heapUsed, external, arrayBuffers } = process.memoryUsage();
     return heapUsed + external + arrayBuffers;
@@ -168,7 +169,7 @@ test(`garbage of all kinds, seed ${SEED}: nothing breaks, and nothing is left`, 
   };
   const first = Array.from({ length: 32 }, () => random.fork());
   for (const draw of first) await attack(draw);
-  const before = heldAtFirst();
+  const before = held();
   await Promise.all(Array.from({ length: SIDE_BY_SIDE }, worker));
   assert.deepEqual(faults, []);
   await until('every handler has ended', () => running === 0);
@@ -178,6 +179,8 @@ test(`garbage of all kinds, seed ${SEED}: nothing breaks, and nothing is left`, 
   });
   await honest();
   assert.deepEqual(faults, []);
-  const grown = heldAtFirst() - before;
+  let grown = Infinity;
+  // Buffers are given back by a thread of V8's, after the collection.
+  await until('all is let go of', () => (grown = held() - before) < MAX_GROWTH_BYTES).catch(() => undefined);
   assert.ok(grown < MAX_GROWTH_BYTES, `${grown} bytes more are held`);
 });
