@@ -37,9 +37,15 @@ test('labels are refused, and what is left out is said: new labels of files, cap
   assert.deepEqual(given({}), []);
   for (const seLinux of [true, false]) {
     assert.deepEqual(given({ selinuxOptions: {} }, seLinux), [], 'an empty label');
-    const [kind, message] = seLinux ? ['NotImplemented', /supported yet/] : ['FailedPrecondition', /has no SELinux/];
-    const label = { selinuxOptions: { type: 'spc_t', level: 's0' } };
-    assert.throws(() => given(label, seLinux), { kind, message });
+    const [kind, why] = seLinux ? ['NotImplemented', 'supported yet; .*'] : ['FailedPrecondition', 'has no SELinux.*'];
+    for (const [selinuxOptions, said] of [
+      [{ type: 'spc_t', level: 's0' }, 'type spc_t, level s0'],
+      [{ level: 's0:c1,c2' }, 'level s0:c1,c2'],
+    ] as const) {
+      const message = new RegExp(`^linux\\.security_context\\.selinux_options \\(${said}\\): .*${why} seLinuxOptions$`);
+      for (const privileged of [false, true])
+        assert.throws(() => given({ selinuxOptions, privileged }, seLinux), { kind, message });
+    }
     const relabelled = given({}, seLinux, [{ containerPath: '/a' }, { containerPath: '/b', selinuxRelabel: true }]);
     assert.match(relabelled.join(), /^mount \/b: selinux_relabel: [^,]*$/);
   }

@@ -46,14 +46,18 @@ function named(text: string): AppArmorChoice {
   return { kind: 'named', name };
 }
 
-/** Throws NotImplemented for an SELinux label where SELinux is on, FailedPrecondition where it is not. An empty one asks for nothing. */
+/**
+ * Throws NotImplemented for an SELinux label where SELinux is on, FailedPrecondition where it is not, for a privileged container as for any other: to
+ * leave out what confines is not ours to decide. An empty label asks for nothing.
+ */
 export function demandNoLabel(options: SELinuxOption | undefined, { seLinux }: Pick<HostFacts, 'seLinux'>): void {
   const { user = '', role = '', type = '', level = '' } = options ?? {};
-  const label = [user, role, type, level];
-  if (label.every((part) => part === '')) return;
-  const what = `SELinux label ${label.join(':')}`;
-  if (seLinux) throw notImplemented(`${what}: SELinux labels are not supported yet`);
-  throw failedPrecondition(`${what}: this host has no SELinux`);
+  const asked = Object.entries({ user, role, type, level }).filter(([, part]) => part !== '');
+  if (asked.length === 0) return;
+  const what = `linux.security_context.selinux_options (${asked.map((part) => part.join(' ')).join(', ')})`;
+  const wayOut = 'the pod runs without them if it has no seLinuxOptions';
+  if (seLinux) throw notImplemented(`${what}: SELinux labels are not supported yet; ${wayOut}`);
+  throw failedPrecondition(`${what}: this host has no SELinux, so there are no labels; ${wayOut}`);
 }
 
 /**
