@@ -13,8 +13,8 @@ import type { Op } from '../lib/abort.ts';
 import { failedPrecondition, isKind } from '../lib/errors.ts';
 import { PACKAGE_VERSION } from '../lib/package-version.ts';
 
-/** What `explain` and `doctor` ask: the API, or the runtime alone. */
-export type DiagnosisSource = Pick<GantryExtensions, 'explain' | 'explainContainer' | 'doctor'>;
+/** What `explain`, `doctor` and `image import` ask: the API, or the runtime alone. */
+export type DiagnosisSource = Pick<GantryExtensions, 'explain' | 'explainContainer' | 'doctor' | 'importImage'>;
 
 /** What the API would answer, out of what the runtime alone knows: pods without what their agent has pending. */
 export function criDiagnosis(connection: CriConnection): DiagnosisSource {
@@ -30,6 +30,10 @@ export function criDiagnosis(connection: CriConnection): DiagnosisSource {
     explain: (op, request) => asked(op, explainPod(op, inspector, request)),
     explainContainer: (op, request) => asked(op, explainContainer(op, inspector, request)),
     doctor: (op, request) => asked(op, inspector.doctor(op, request)),
+    // Nothing is told on the way.
+    importImage: async function* (op, request) {
+      for (const image of await asked(op, inspector.importImages(op, request))) yield { kind: 'done', image };
+    },
   };
 }
 

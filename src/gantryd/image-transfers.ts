@@ -7,9 +7,9 @@ import type {
   ImageSummary,
 } from '../kube/gantry-extensions.ts';
 import type { ImageStore } from '../runtime/image/image-store.ts';
-import type { ImportRequest } from '../runtime/image/import/import-images.ts';
 import type { ImageRecord } from '../runtime/image/image-record.ts';
 import type { LayerProgress } from '../runtime/image/progress.ts';
+import { importRequest } from '../runtime/inspector/import-request.ts';
 
 export function imageSummary(image: ImageRecord): ImageSummary {
   return {
@@ -45,23 +45,6 @@ export function importImage(op: Op, images: ImageStore, request: ImageImportRequ
     const imported = await images.import(op, importRequest(request), onProgress);
     return [...new Map(imported.map(({ image }) => [image.id, image])).values()];
   });
-}
-
-function importRequest(request: ImageImportRequest): ImportRequest {
-  const { path, source, name, entrypoint, cmd, env, workingDir, user } = request;
-  if (source !== 'rootfs') return { kind: 'archive', path, ...(name === undefined ? {} : { name }) };
-  return {
-    kind: 'rootfs',
-    path,
-    name: name ?? '',
-    settings: {
-      ...(entrypoint === undefined ? {} : { entrypoint }),
-      ...(cmd === undefined ? {} : { cmd }),
-      ...(env === undefined ? {} : { env }),
-      ...(workingDir === undefined ? {} : { workingDir }),
-      ...(user === undefined ? {} : { user }),
-    },
-  };
 }
 
 /** Turns the callbacks of a transfer into a stream; a reader that is slow gets the latest state of each layer, not all of them. */

@@ -216,6 +216,7 @@ function serve({
     inspector: createInspector({
       rt,
       journal: ground.journal,
+      images,
       ociRuntime,
       startedAtWallMs,
       recovered,

@@ -1,3 +1,4 @@
+import { askGantry } from '../diagnosis-source.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { ProgressDisplay } from '../output/progress-display.ts';
 import { internal } from '../../lib/errors.ts';
@@ -10,9 +11,12 @@ export async function imagePull(context: CliContext, request: ImagePullRequest):
 }
 
 /** `gantry image import` */
-export async function imageImport(context: CliContext, request: ImageImportRequest): Promise<ExitCode> {
-  const { gantry } = await context.api();
-  return await show(context, gantry.importImage(context.op, request));
+export async function imageImport(
+  context: CliContext,
+  request: ImageImportRequest,
+  runtimeEndpoint?: string,
+): Promise<ExitCode> {
+  return await askGantry(context, runtimeEndpoint, (gantry) => show(context, gantry.importImage(context.op, request)));
 }
 
 async function show(context: CliContext, progress: AsyncIterable<ImageProgress>): Promise<ExitCode> {

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
+import type { ImageImportRequest } from '../../kube/gantry-extensions.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { parseFormat } from '../output/format.ts';
-import { collect, type ProgramHost, type Run } from './shared-options.ts';
+import { collect, RUNTIME_ENDPOINT, type ProgramHost, type Run } from './shared-options.ts';
 
 /** image pull, list, rm, import. */
 export function addImageCommands(image: Command, host: ProgramHost, run: Run): void {
@@ -68,6 +69,7 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
     .option('--env <NAME=VALUE>', 'environment (may be repeated)', collect, [])
     .option('--workdir <path>', 'working directory')
     .option('--user <user>', 'user or UID[:GID]')
+    .option(...RUNTIME_ENDPOINT)
     .action(
       (
         source: string | undefined,
@@ -79,6 +81,7 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
           env: string[];
           workdir?: string;
           user?: string;
+          runtimeEndpoint?: string;
         },
       ) =>
         run(async () => {
@@ -93,7 +96,7 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
           const name = o.rootfs === undefined ? o.name : (source ?? o.name);
           if (o.rootfs !== undefined && name === undefined)
             throw invalidArgument('--rootfs needs a NAME for the image');
-          return await imageImport(context, {
+          const request: ImageImportRequest = {
             path: resolve(context.cwd, o.rootfs ?? source ?? ''),
             source: o.rootfs === undefined ? 'archive' : 'rootfs',
             ...(name === undefined ? {} : { name }),
@@ -102,7 +105,8 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
             ...(o.env.length === 0 ? {} : { env: o.env }),
             ...(o.workdir === undefined ? {} : { workingDir: o.workdir }),
             ...(o.user === undefined ? {} : { user: o.user }),
-          });
+          };
+          return await imageImport(context, request, o.runtimeEndpoint);
         }),
     );
 }

@@ -10,7 +10,14 @@ import { silentLog } from '../../lib/log.ts';
 import { connectCri } from '../client.ts';
 import { serveCri } from '../server.ts';
 import { inspectorOf, serveInspector } from './inspector-service.ts';
-import type { ExplainQuestion, Explanation, Inspector, InspectorSubject, PendingItem } from './inspector.ts';
+import type {
+  ExplainQuestion,
+  Explanation,
+  ImageImport,
+  Inspector,
+  InspectorSubject,
+  PendingItem,
+} from './inspector.ts';
 
 const op: Op = { signal: new AbortController().signal, log: silentLog };
 const version = {
@@ -85,6 +92,8 @@ const explanation: Explanation = {
 test('questions and answers pass the socket as they are', async () => {
   const folder = await mkdtemp(join(os.tmpdir(), 'gantry-inspector-'));
   const asked: (ExplainQuestion | InspectorSubject | undefined)[] = [];
+  const imports: ImageImport[] = [];
+  const imported = { id: 'sha256:1', tags: ['x:1'], digests: [], sizeBytes: 5_000_000_000 };
   const inspector: Inspector = {
     version: () => Promise.resolve(version),
     explain: (_op, question) => {
@@ -93,6 +102,10 @@ test('questions and answers pass the socket as they are', async () => {
       return Promise.resolve(explanation);
     },
     doctor: (_op, { fix }) => (fix ? Promise.resolve(report) : Promise.reject(notFound('no fix asked'))),
+    importImages: (_op, request) => {
+      imports.push(request);
+      return Promise.resolve([imported]);
+    },
     pendingWork: (_op, subject) => {
       asked.push(subject);
       return Promise.resolve([blocked]);
@@ -122,6 +135,13 @@ test('questions and answers pass the socket as they are', async () => {
       undefined,
       { podUid: 'u' },
     ]);
+    const archive = { path: '/a.tar', source: 'archive' } as const;
+    const settings = { entrypoint: ['/a', ''], cmd: ['b'], env: ['A=1'], workingDir: '/w', user: '7' };
+    const rootfs = { path: '/r', source: 'rootfs', name: 'x:1', ...settings } as const;
+    for (const request of [archive, rootfs]) assert.deepEqual(await remote.importImages(op, request), [imported]);
+    assert.deepEqual(imports, [archive, rootfs]);
+    const relative = remote.importImages(op, { path: 'a.tar', source: 'archive' });
+    await assert.rejects(relative, (e) => isKind(e, 'InvalidArgument'));
     await assert.rejects(remote.explain(op, { subject: { podName: 'gone' } }), (e) => isKind(e, 'NotFound'));
     await assert.rejects(remote.explain(op, { subject: {} }), (e) => isKind(e, 'InvalidArgument'));
     await assert.rejects(remote.explain(op, { subject, limit: -1 }), (e) => isKind(e, 'InvalidArgument'));

@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import { invalidArgument } from '../../lib/errors.ts';
 import type { CriConnection } from '../client.ts';
 import type { ExtraService } from '../rpc.ts';
@@ -8,6 +9,10 @@ import { reportFromWire, reportToWire } from './doctor-wire.ts';
 import {
   entryFromWire,
   entryToWire,
+  imageFromWire,
+  imageToWire,
+  importFromWire,
+  importToWire,
   itemFromWire,
   itemToWire,
   objectFromWire,
@@ -37,6 +42,11 @@ export function serveInspector(inspector: Inspector): ExtraService {
       };
     },
     doctor: async (op, { fix }) => reportToWire(await inspector.doctor(op, { fix })),
+    importImages: async (op, request) => {
+      if (!isAbsolute(request.path))
+        throw invalidArgument(`import: path ${JSON.stringify(request.path)} is not absolute`);
+      return { images: (await inspector.importImages(op, importFromWire(request))).map(imageToWire) };
+    },
     pendingWork: async (op, request) => {
       const subject = request.subject === undefined ? undefined : subjectFromWire(request.subject);
       return { items: (await inspector.pendingWork(op, subject)).map(itemToWire) };
@@ -62,6 +72,8 @@ export function inspectorOf(connection: CriConnection): Inspector {
       };
     },
     doctor: async (op, { fix }) => reportFromWire(await remote.doctor(op, { fix })),
+    importImages: async (op, request) =>
+      (await remote.importImages(op, importToWire(request))).images.map(imageFromWire),
     pendingWork: async (op, subject) => {
       const answer = await remote.pendingWork(op, {
         subject: subject === undefined ? undefined : subjectToWire(subject),

@@ -3,16 +3,47 @@ import type { ObjectState } from '../../lib/object-state.ts';
 import {
   Blocker,
   Entry,
+  ImportedImage as WireImage,
+  ImportImagesRequest,
   ObjectState as WireObject,
   PendingItem as WireItem,
   Subject,
   VersionResponse,
 } from './gen/inspector.ts';
-import type { ExplainedEntry, InspectorSubject, InspectorVersion, PendingBlocker, PendingItem } from './inspector.ts';
+import type {
+  ExplainedEntry,
+  ImageImport,
+  ImportedImage,
+  InspectorSubject,
+  InspectorVersion,
+  PendingBlocker,
+  PendingItem,
+} from './inspector.ts';
 
 /** Between our shapes, where what is not known is absent, and protobuf's, where it is empty. */
 
 const OUTCOMES = ['ok', 'failed', 'blocked'] as const;
+
+export function importToWire({ source, ...request }: ImageImport): ImportImagesRequest {
+  const { entrypoint = [], cmd = [], env = [] } = request;
+  const lists = { entrypoint: [...entrypoint], cmd: [...cmd], env: [...env] };
+  return ImportImagesRequest.fromPartial({ ...request, ...lists, rootfs: source === 'rootfs' });
+}
+
+export function importFromWire({ path, rootfs, ...settings }: ImportImagesRequest): ImageImport {
+  return {
+    ...{ path, source: rootfs ? 'rootfs' : 'archive' },
+    ...Object.fromEntries(Object.entries(settings).filter(([, value]) => value.length > 0)),
+  };
+}
+
+export function imageToWire({ id, tags, digests, sizeBytes }: ImportedImage): WireImage {
+  return WireImage.fromPartial({ id, tags: [...tags], digests: [...digests], sizeBytes: whole(sizeBytes) });
+}
+
+export function imageFromWire({ sizeBytes, ...image }: WireImage): ImportedImage {
+  return { ...image, sizeBytes: Number(sizeBytes) };
+}
 
 export function subjectToWire(subject: InspectorSubject): Subject {
   return Subject.fromPartial(subject);

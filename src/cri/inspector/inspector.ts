@@ -15,6 +15,30 @@ export interface Inspector {
   pendingWork(op: Op, subject?: InspectorSubject): Promise<readonly PendingItem[]>;
   /** What of this Gantry's is on the machine without an owner, or has one and is missing; with `fix`, puts that right. */
   doctor(op: Op, request: DoctorRequest): Promise<DoctorReport>;
+  /** Takes images from a file or a folder of the daemon's machine. Throws InvalidArgument for what is none, NotFound for what is not there. */
+  importImages(op: Op, request: ImageImport): Promise<readonly ImportedImage[]>;
+}
+
+export interface ImageImport {
+  /** Absolute. */
+  readonly path: string;
+  /** `rootfs`: a folder or a tar; all others are told apart by their content. */
+  readonly source: 'archive' | 'layout' | 'rootfs';
+  /** Needed for a root filesystem; what follows is for one alone. */
+  readonly name?: string;
+  readonly entrypoint?: readonly string[];
+  readonly cmd?: readonly string[];
+  /** `NAME=VALUE` */
+  readonly env?: readonly string[];
+  readonly workingDir?: string;
+  readonly user?: string;
+}
+
+export interface ImportedImage {
+  readonly id: string;
+  readonly tags: readonly string[];
+  readonly digests: readonly string[];
+  readonly sizeBytes: number;
 }
 
 export interface DoctorRequest {

@@ -4,6 +4,8 @@ import { consult, type Examiner } from '../../lib/doctor.ts';
 import type { ObjectState } from '../../lib/object-state.ts';
 import type { JournalReader, JournalSubject } from '../../journal/journal.ts';
 import type { RuntimeContext } from '../context.ts';
+import type { ImageStore } from '../image/image-store.ts';
+import { importRequest } from './import-request.ts';
 import { subjectOfContainer } from './name-container.ts';
 import { objectStates } from './object-states.ts';
 import { matches, pendingOf } from './pending-items.ts';
@@ -11,6 +13,7 @@ import { matches, pendingOf } from './pending-items.ts';
 export interface InspectorDeps {
   readonly rt: RuntimeContext;
   readonly journal: JournalReader;
+  readonly images: Pick<ImageStore, 'import'>;
   readonly ociRuntime: string;
   readonly startedAtWallMs: number;
   readonly recovered: Promise<void>;
@@ -54,6 +57,13 @@ export function createInspector(deps: InspectorDeps): Inspector {
         examiners: deps.examiners(),
         clock: rt.clock,
         fix,
+      });
+    },
+    importImages: async (op, request) => {
+      const imported = await deps.images.import(op, importRequest(request));
+      const images = [...new Map(imported.map(({ image }) => [image.id, image])).values()];
+      return images.map(({ id, repoTags, repoDigests, sizeBytes }) => {
+        return { id, tags: repoTags, digests: repoDigests, sizeBytes };
       });
     },
     pendingWork: (_op, subject) =>

@@ -10,6 +10,7 @@ import { execFile } from '../../../src/linux/exec.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
+import { tarOf } from '../../support/tar.ts';
 
 const skip = process.getuid?.() !== 0 && 'needs root';
 const CRICTL = '/usr/local/bin/crictl';
@@ -219,6 +220,16 @@ describe('--runtime-only', { skip }, () => {
     assert.equal(conditions.get('NetworkReady')?.status, false);
     assert.match(conditions.get('NetworkReady')?.message ?? '', /cni|network/i);
     assert.equal((await daemon.cli(['get', 'pods'])).code, 1);
+    const tar = join(daemon.root.dir, 'rootfs.tar');
+    await writeFile(tar, await tarOf({ file: 'content' }));
+    const settings = ['--entrypoint', '/file', '--workdir', '/w', '--env', 'A=1'];
+    const over = ['--runtime-endpoint', `unix://${daemon.root.criSocket}`];
+    const name = 'localhost/imported:1';
+    assert.equal(await daemon.gantry('image', 'import', '--rootfs', tar, ...settings, ...over, name), `${name}\n`);
+    const request = ImageStatusRequest.fromPartial({ image: { image: name }, verbose: true });
+    const { image, info } = await daemon.cri.image.imageStatus(op, request);
+    assert.deepEqual(image?.repoTags, [name]);
+    assert.match(JSON.stringify(info), /WorkingDir\W+\/w\W/);
     await daemon.root.writeCniConfig('10.211.78.0/28');
     const now = await daemon.cri.runtime.status(op, { verbose: false });
     assert.equal(now.status?.conditions.find(({ type }) => type === 'NetworkReady')?.status, true);

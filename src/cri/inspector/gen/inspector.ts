@@ -171,6 +171,31 @@ export interface Finding {
   error: string;
 }
 
+export interface ImportImagesRequest {
+  /** Absolute: a docker or OCI archive, an OCI layout, or a root filesystem. */
+  path: string;
+  /** What is there is a root filesystem, a folder or a tar; what follows the name is for one alone. */
+  rootfs: boolean;
+  name: string;
+  entrypoint: string[];
+  cmd: string[];
+  /** NAME=VALUE */
+  env: string[];
+  workingDir: string;
+  user: string;
+}
+
+export interface ImportImagesResponse {
+  images: ImportedImage[];
+}
+
+export interface ImportedImage {
+  id: string;
+  tags: string[];
+  digests: string[];
+  sizeBytes: bigint;
+}
+
 function createBaseSubject(): Subject {
   return { podUid: "", podNamespace: "", podName: "", sandboxId: "", containerId: "", containerName: "", image: "" };
 }
@@ -1774,6 +1799,294 @@ export const Finding: MessageFns<Finding> = {
   },
 };
 
+function createBaseImportImagesRequest(): ImportImagesRequest {
+  return { path: "", rootfs: false, name: "", entrypoint: [], cmd: [], env: [], workingDir: "", user: "" };
+}
+
+export const ImportImagesRequest: MessageFns<ImportImagesRequest> = {
+  encode(message: ImportImagesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.path !== "") {
+      writer.uint32(10).string(message.path);
+    }
+    if (message.rootfs !== false) {
+      writer.uint32(16).bool(message.rootfs);
+    }
+    if (message.name !== "") {
+      writer.uint32(26).string(message.name);
+    }
+    for (const v of message.entrypoint) {
+      writer.uint32(34).string(v!);
+    }
+    for (const v of message.cmd) {
+      writer.uint32(42).string(v!);
+    }
+    for (const v of message.env) {
+      writer.uint32(50).string(v!);
+    }
+    if (message.workingDir !== "") {
+      writer.uint32(58).string(message.workingDir);
+    }
+    if (message.user !== "") {
+      writer.uint32(66).string(message.user);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ImportImagesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseImportImagesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.path = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.rootfs = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.entrypoint.push(reader.string());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.cmd.push(reader.string());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.env.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.workingDir = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.user = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ImportImagesRequest>): ImportImagesRequest {
+    return ImportImagesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ImportImagesRequest>): ImportImagesRequest {
+    const message = createBaseImportImagesRequest();
+    message.path = object.path ?? "";
+    message.rootfs = object.rootfs ?? false;
+    message.name = object.name ?? "";
+    message.entrypoint = object.entrypoint?.map((e) => e) || [];
+    message.cmd = object.cmd?.map((e) => e) || [];
+    message.env = object.env?.map((e) => e) || [];
+    message.workingDir = object.workingDir ?? "";
+    message.user = object.user ?? "";
+    return message;
+  },
+};
+
+function createBaseImportImagesResponse(): ImportImagesResponse {
+  return { images: [] };
+}
+
+export const ImportImagesResponse: MessageFns<ImportImagesResponse> = {
+  encode(message: ImportImagesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.images) {
+      ImportedImage.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ImportImagesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseImportImagesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.images.push(ImportedImage.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ImportImagesResponse>): ImportImagesResponse {
+    return ImportImagesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ImportImagesResponse>): ImportImagesResponse {
+    const message = createBaseImportImagesResponse();
+    message.images = object.images?.map((e) => ImportedImage.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseImportedImage(): ImportedImage {
+  return { id: "", tags: [], digests: [], sizeBytes: 0n };
+}
+
+export const ImportedImage: MessageFns<ImportedImage> = {
+  encode(message: ImportedImage, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    for (const v of message.tags) {
+      writer.uint32(18).string(v!);
+    }
+    for (const v of message.digests) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.sizeBytes !== 0n) {
+      if (BigInt.asIntN(64, message.sizeBytes) !== message.sizeBytes) {
+        throw new globalThis.Error("value provided for field message.sizeBytes of type int64 too large");
+      }
+      writer.uint32(32).int64(message.sizeBytes);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ImportedImage {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseImportedImage();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.tags.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.digests.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.sizeBytes = reader.int64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ImportedImage>): ImportedImage {
+    return ImportedImage.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ImportedImage>): ImportedImage {
+    const message = createBaseImportedImage();
+    message.id = object.id ?? "";
+    message.tags = object.tags?.map((e) => e) || [];
+    message.digests = object.digests?.map((e) => e) || [];
+    message.sizeBytes = (object.sizeBytes !== undefined && object.sizeBytes !== null) ? BigInt(object.sizeBytes) : 0n;
+    return message;
+  },
+};
+
 export type InspectorService = typeof InspectorService;
 export const InspectorService = {
   /** Who answers: for `gantry version` and for telling two daemons apart. */
@@ -1816,6 +2129,17 @@ export const InspectorService = {
     responseSerialize: (value: DoctorResponse): Buffer => Buffer.from(DoctorResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): DoctorResponse => DoctorResponse.decode(value),
   },
+  /** Takes images from a file or a folder of the daemon's machine, for who has no registry. CRI only pulls. */
+  importImages: {
+    path: "/gantry.v1.Inspector/ImportImages" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ImportImagesRequest): Buffer => Buffer.from(ImportImagesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ImportImagesRequest => ImportImagesRequest.decode(value),
+    responseSerialize: (value: ImportImagesResponse): Buffer =>
+      Buffer.from(ImportImagesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ImportImagesResponse => ImportImagesResponse.decode(value),
+  },
 } as const;
 
 export interface InspectorServer extends UntypedServiceImplementation {
@@ -1827,6 +2151,8 @@ export interface InspectorServer extends UntypedServiceImplementation {
   pendingWork: handleUnaryCall<PendingWorkRequest, PendingWorkResponse>;
   /** What of this Gantry's is on the machine without an owner, or has one and is missing; with fix, puts that right. */
   doctor: handleUnaryCall<DoctorRequest, DoctorResponse>;
+  /** Takes images from a file or a folder of the daemon's machine, for who has no registry. CRI only pulls. */
+  importImages: handleUnaryCall<ImportImagesRequest, ImportImagesResponse>;
 }
 
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
