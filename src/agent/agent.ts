@@ -2,7 +2,7 @@ import os from 'node:os';
 import { mkdir, realpath } from 'node:fs/promises';
 import { canceled, messageOf } from '../lib/errors.ts';
 import type { Op } from '../lib/abort.ts';
-import { rfc3339, type Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock.ts';
 import type { Examiner } from '../lib/doctor.ts';
 import type { Log } from '../lib/log.ts';
 import type { JournalWriter } from '../journal/journal.ts';
@@ -10,7 +10,6 @@ import type { ImageService, RuntimeService } from '../cri/services.ts';
 import type { KubeClient } from '../kube/client.ts';
 import type { PendingWork, PodSubresources } from '../kube/gantry-extensions.ts';
 import type { PodStreamUrls } from '../kube/streams/pod-streams.ts';
-import type { Secret } from '../kube/objects.ts';
 import { bootId as readBootId } from '../linux/procfs.ts';
 import { readHostIds } from '../linux/host-ids.ts';
 import { HangSafe } from '../linux/hang-safe.ts';
@@ -20,20 +19,21 @@ import { podFolderExaminer } from './doctor/pod-folders.ts';
 import { EventRecorder } from './events/event-recorder.ts';
 import { Story } from './events/story.ts';
 import { ImagePuller } from './images/image-puller.ts';
+import { pullSecrets } from './images/pull-secrets.ts';
 import { podSubresources } from './subresources/subresources.ts';
 import { fileSystemBytes, hasAppArmor, readHostDns, readHostsFile, readHugePages } from './node/host-facts.ts';
 import { NodeAgent } from './node/node-agent.ts';
 import { hearRuntime } from './pleg/hear-runtime.ts';
 import { Pleg } from './pleg/pleg.ts';
-import { toNodePod, type NodePod } from './pods/node-pod.ts';
+import { toNodePod } from './pods/node-pod.ts';
 import { PodPaths } from './pods/paths.ts';
 import { PodSource } from './sources/pod-source.ts';
 import { StatusWriter } from './status/status-writer.ts';
 import { SUBORDINATE_NAME } from './user-namespaces/id-block.ts';
 import { UserNamespaces } from './user-namespaces/user-namespaces.ts';
-import { readPodIdentity } from './volumes/pod-directory.ts';
+import { blockedWork, TEARING_DOWN, withNames, type PendingVolume } from './volumes/pending-volumes.ts';
 import { tellVolumeNews } from './volumes/volume-story.ts';
-import { VolumeManager, type BlockedVolume } from './volumes/volume-manager.ts';
+import { VolumeManager } from './volumes/volume-manager.ts';
 import type { TreeRemover, VolumePlugin } from './volumes/plugin.ts';
 import type { VolumeMounts } from './volumes/plugins/directory-teardown.ts';
 import { standardPlugins } from './volumes/plugins/standard-plugins.ts';
@@ -88,11 +88,6 @@ export interface Agent {
   pendingWork(podUid: string): readonly PendingWork[];
   /** Looks for what is left of pods in the folders of volumes and logs. */
   readonly examiner: Examiner;
-}
-
-export interface PendingVolume extends BlockedVolume {
-  readonly podNamespace?: string;
-  readonly podName?: string;
 }
 
 /** Of every pod, until the agent has looked at what there is: that nothing is known to be pending does not say that nothing is. */
@@ -282,45 +277,4 @@ function plegProblems(pleg: Pleg): string[] {
   return [
     `the runtime was last listed ${String(Math.round(agoMs / 1000))} s ago${lastError === undefined ? '' : `: ${lastError}`}`,
   ];
-}
-
-async function pullSecrets(op: Op, kube: KubeClient, pod: NodePod): Promise<Secret[]> {
-  const names = (pod.spec.imagePullSecrets ?? []).flatMap(({ name }) => name ?? []);
-  const found = await Promise.all(
-    names.map(async (name) => {
-      try {
-        return [await kube.get(op, 'secrets', { namespace: pod.namespace, name })];
-      } catch (error) {
-        op.log.warn({ podUid: pod.uid, secret: name, error: messageOf(error) }, 'an imagePullSecret cannot be read');
-        return [];
-      }
-    }),
-  );
-  return found.flat();
-}
-
-async function withNames(
-  blocked: readonly BlockedVolume[],
-  workers: Workers,
-  paths: PodPaths,
-): Promise<PendingVolume[]> {
-  return await Promise.all(
-    blocked.map(async (volume) => {
-      const pod = workers.podOf(volume.podUid) ?? (await readPodIdentity(paths, volume.podUid));
-      return pod === undefined ? volume : { ...volume, podNamespace: pod.namespace, podName: pod.name };
-    }),
-  );
-}
-
-const TEARING_DOWN: PendingWork = { what: 'volumes', message: 'its volumes are being torn down' };
-
-function blockedWork(blocked: readonly BlockedVolume[], podUid: string): PendingWork[] {
-  return blocked
-    .filter((volume) => volume.podUid === podUid)
-    .map(({ name, message, sinceWallMs, attempts }) => ({
-      what: `volume ${name}`,
-      message: `volume ${name}: its teardown is blocked: ${message}`,
-      since: rfc3339(sinceWallMs),
-      attempts,
-    }));
 }
