@@ -30,7 +30,7 @@ export interface FaultCase {
 const FAILURES: Readonly<Record<string, string>> = {
   'undo-run': 'run-sandbox/infra-started:error',
   'undo-create': 'create-container/snapshot-held:error',
-  'undo-start': 'start-container/task-recorded:error',
+  'undo-start': 'start-container/task-held:error',
 };
 
 const LINGERING: Readonly<Record<string, string>> = {

@@ -9,7 +9,6 @@ import {
   messageOf,
   notFound,
   unavailable,
-  withContext,
   type ErrorKind,
 } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
@@ -24,7 +23,7 @@ import type { Task } from '../task/task.ts';
 import { releaseAfterExit } from './clean-up-container.ts';
 import { durably } from './durably.ts';
 import { mountImageVolumes, volumeMounts } from './image-volumes.ts';
-import { canStart, describe, transition, type ContainerStatus } from './state.ts';
+import { canStart, describe, transition, type ContainerStatus, type ContainerUser } from './state.ts';
 import { armExit, hasCommandRun, lookAtTask } from './start-outcome.ts';
 import { subjectOf } from './subject.ts';
 import { userNamespacePin } from './user-namespace-pin.ts';
@@ -103,8 +102,7 @@ async function startInLane(op: Op, rt: RuntimeContext, id: string): Promise<void
   try {
     await recordStep(rt, subjectOf(rt, meta), words, async () => {
       await rt.faults.reach('start-container/begun');
-      await makeTask(op, rt, meta, sandbox);
-      await letRun(op, rt, id);
+      await letRun(op, rt, await makeTask(op, rt, meta, sandbox));
     });
   } catch (error) {
     if (error instanceof StartUndecided) throw error;
@@ -145,7 +143,7 @@ export function startItems(rt: Pick<RuntimeContext, 'paths' | 'specs'>, meta: Co
 }
 
 /** Bundle, root file system, monitor and the OCI runtime's create. */
-async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox: SandboxRecord): Promise<void> {
+async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox: SandboxRecord): Promise<MadeTask> {
   const { id } = meta;
   const owner = containerOwner(id);
   const { rootfs } = rt.paths.container(id);
@@ -179,23 +177,26 @@ async function makeTask(op: Op, rt: RuntimeContext, meta: ContainerMeta, sandbox
   );
   const task = await rt.tasks.create(op, request);
   await rt.faults.reach('start-container/task-made');
-  await Promise.all([
-    rt.ledger.hold(owner, 'task', id, { ...task }).then(() => rt.faults.reach('start-container/task-held')),
-    rt.containers
-      .update(id, (status) => transition(status, { kind: 'task-made', task, user }))
-      .then(() => rt.faults.reach('start-container/task-recorded')),
-  ]);
-  armExit(rt, task);
-  await rt.faults.reach('start-container/exit-awaited');
+  await rt.ledger.hold(owner, 'task', id, { ...task });
+  await rt.faults.reach('start-container/task-held');
+  return { task, user };
+}
+
+interface MadeTask {
+  readonly task: Task;
+  readonly user: ContainerUser;
 }
 
 /** From here on the command may run, so from here on an exit is the command's own. */
-async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
-  const made = await rt.containers.update(id, (status) => transition(status, { kind: 'task-released' }));
-  const task = made.start?.task;
-  if (task === undefined) throw failedPrecondition(`container ${id} ended before its command was started`);
-  op.signal.throwIfAborted();
+async function letRun(op: Op, rt: RuntimeContext, { task, user }: MadeTask): Promise<void> {
+  const { id } = task;
+  await rt.containers.update(id, (status) =>
+    transition(transition(status, { kind: 'task-made', task, user }), { kind: 'task-released' }),
+  );
   await rt.faults.reach('start-container/release-recorded');
+  armExit(rt, task);
+  await rt.faults.reach('start-container/exit-awaited');
+  op.signal.throwIfAborted();
   const startedAtWallMs = rt.clock.wallMs();
   try {
     await withLimit(op, rt.clock, RELEASE_TIMEOUT_MS, `starting container ${id}`, (limited) => {
@@ -207,12 +208,8 @@ async function letRun(op: Op, rt: RuntimeContext, id: string): Promise<void> {
     await mustHaveRun(op, rt, task, error);
   }
   await rt.faults.reach('start-container/command-started');
-  try {
-    await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
-  } catch (error) {
-    // A disk that takes nothing takes nothing new (docs/decisions/0013): what cannot be noted as running does not run on.
-    throw withContext('the command was started, and ended again because that could not be written down', error);
-  }
+  // Nobody waits for the disk: that the command was let go is there, and the next daemon would see that it runs.
+  rt.containers.publishFirst(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
   await rt.faults.reach('start-container/started');
 }
 

@@ -194,8 +194,6 @@ export function transition(status: ContainerStatus, event: ContainerEvent): Cont
       if (state.kind !== 'created' || status.start?.phase !== 'preparing') throw illegal(status, event);
       return { ...status, user: event.user, start: { ...status.start, phase: 'made', task: event.task } };
     case 'task-released':
-      // The task can end between create and start: the exit has been recorded then.
-      if (state.kind === 'exited') return status;
       if (state.kind !== 'created' || status.start?.phase !== 'made') throw illegal(status, event);
       return { ...status, start: { ...status.start, phase: 'released' } };
     case 'started':
