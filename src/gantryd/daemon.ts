@@ -10,6 +10,7 @@ import { inProcessClient } from '../kube/in-process-client.ts';
 import type { Clock } from '../lib/clock.ts';
 import type { Examiner } from '../lib/doctor.ts';
 import type { Log } from '../lib/log.ts';
+import { settleBoth } from '../lib/settle-all.ts';
 import { DiskRoom } from '../lib/store/disk-room.ts';
 import { StoreThread, type Database, type OpenOptions } from '../lib/store/store-thread.ts';
 import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
@@ -21,7 +22,7 @@ import { settleDriver, type SettledConfig } from './settle-driver.ts';
 import { Closers } from './closers.ts';
 import type { GantryConfig } from './config.ts';
 import { gantryExtensions } from './extensions.ts';
-import { takeOwnPlaces } from './own-places.ts';
+import { takeOwnCgroup, takeOwnPlaces } from './own-places.ts';
 import { TakeOver } from './take-over.ts';
 
 export interface Daemon {
@@ -51,12 +52,16 @@ interface Stores {
  * itself: root folder, state, instance …
  */
 export async function startDaemon(asked: GantryConfig, clock: Clock, log: Log, version: string): Promise<Daemon> {
-  const config = await settleDriver({ signal: new AbortController().signal, log }, asked);
   const closers = new Closers(log);
-  const start: Start = { config, clock, log, version, closers, takeOver: new TakeOver(log) };
+  // A thread takes its time to begin, which others need to be first.
+  const store = new StoreThread();
   try {
+    const config = await settleDriver({ signal: new AbortController().signal, log }, asked);
+    const start: Start = { config, clock, log, version, closers, takeOver: new TakeOver(log) };
     await takeOwnPlaces(start);
-    const stores = await openStores(start);
+    closers.add('store', store, (thread) => thread.close());
+    // Side by side: neither needs the other, and a process that moves to another cgroup waits some milliseconds for the kernel.
+    const [stores] = await settleBoth(openStores(start, store), takeOwnCgroup(start));
     let agent: Agent | undefined;
     // Before it has taken over it knows nothing to be asked about.
     const agentsExaminers = (): Examiner[] => (agent === undefined || !start.takeOver.isDone ? [] : [agent.examiner]);
@@ -83,13 +88,13 @@ export async function startDaemon(asked: GantryConfig, clock: Clock, log: Log, v
     return { close: () => closers.close() };
   } catch (error) {
     await closers.close();
+    await store.close();
     throw error;
   }
 }
 
-async function openStores({ config, clock, log, closers }: Start): Promise<Stores> {
+async function openStores({ config, clock, log, closers }: Start, store: StoreThread): Promise<Stores> {
   const bootId = await readBootId();
-  const store = closers.add('store', new StoreThread(), (thread) => thread.close());
   const path = join(config.root, 'reserve');
   const room = closers.add('disk room', await DiskRoom.open({ store, path, clock, log }), (part) => part.close());
   const journalPath = join(config.root, 'journal.db');

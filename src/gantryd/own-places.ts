@@ -27,16 +27,17 @@ export interface OwnPlacesDeps {
 
 const LAST_STEP_MS = 5_000;
 
-/**
- * The folders, what keeps other daemons out of them and of all else that is this Gantry's alone, and a cgroup. In this order: a cgroup of
- * that name may be another one's, and what runs in it would be ended.
- */
-export async function takeOwnPlaces({ config, clock, log, closers }: OwnPlacesDeps): Promise<void> {
+/** The folders, and what keeps other daemons out of them and of all else that is this Gantry's alone. */
+export async function takeOwnPlaces({ config, clock, closers }: OwnPlacesDeps): Promise<void> {
   await makeOwnFolders(config);
   closers.add('claims', await Claims.take(config, await bootId()), async (claims) => {
     await claims.release(await isNothingLeft(config, clock).catch(() => false));
   });
   await noteDriver(config);
+}
+
+/** The daemon's cgroup. Not before the places are taken: one of that name may be another daemon's, and what runs in it would be ended. */
+export async function takeOwnCgroup({ config, clock, log, closers }: OwnPlacesDeps): Promise<void> {
   closers.add('cgroups', await joinOwnCgroup(config, clock, log), (cgroups) =>
     leaveNoCgroup({ signal: AbortSignal.timeout(LAST_STEP_MS), log }, config, cgroups),
   );

@@ -10,3 +10,9 @@ export async function settleAll<T>(promises: readonly Promise<T>[]): Promise<T[]
   if (errors.length > 0) throw joinErrors(errors);
   return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
+
+/** As {@link settleAll}, of two of different kinds. */
+export async function settleBoth<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
+  await settleAll<unknown>([a, b]);
+  return [await a, await b];
+}

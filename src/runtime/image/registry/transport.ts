@@ -3,7 +3,7 @@ import type { Op } from '../../../lib/abort.ts';
 import type { Clock } from '../../../lib/clock.ts';
 import { GantryError, canceled } from '../../../lib/errors.ts';
 import { http } from '../../../lib/node-http.ts';
-import { https } from '../../../lib/node-https.ts';
+import { nodeTls } from '../../../lib/node-tls.ts';
 import { printableUrl } from '../auth/credentials.ts';
 import type { HostTls } from './registry-hosts.ts';
 import { secureContextFor } from './trust.ts';
@@ -96,7 +96,7 @@ export class Transport implements Disposable {
     const agent = await this.#agent(url);
     if (op.signal.aborted) throw abortReason(op.signal);
     return await new Promise<HttpAnswer>((resolve, reject) => {
-      const module = url.protocol === 'https:' ? https : http;
+      const module = url.protocol === 'https:' ? nodeTls.https : http;
       let sent: ClientRequest;
       try {
         sent = module.request(url, {
@@ -184,7 +184,7 @@ export class Transport implements Disposable {
     const shared = { keepAlive: true, maxSockets: 16, proxyEnv: this.#options.env };
     if (url.protocol !== 'https:') return new http.Agent(shared);
     const tls = url.host === this.#options.host.host ? this.#options.tls : { skipVerify: false, ca: [], client: [] };
-    return new https.Agent({
+    return new nodeTls.https.Agent({
       ...shared,
       secureContext: await secureContextFor(tls, this.#options.env),
       rejectUnauthorized: !tls.skipVerify,

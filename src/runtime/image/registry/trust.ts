@@ -1,11 +1,12 @@
-import { createSecureContext, rootCertificates, type SecureContext } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { failedPrecondition, messageOf } from '../../../lib/errors.ts';
+import { nodeTls } from '../../../lib/node-tls.ts';
 import { readNamedFile } from '../../../linux/read-named-file.ts';
 import type { HostTls } from './registry-hosts.ts';
 
-/** Where distributions keep the certificates that the machine trusts, an administrator's own among them. */
 /** A system's bundle has some hundred kilobytes. */
 const LARGEST_BUNDLE_BYTES = 16 << 20;
+/** Where distributions keep the certificates that the machine trusts, an administrator's own among them. */
 const SYSTEM_BUNDLES = ['/etc/ssl/certs/ca-certificates.crt', '/etc/pki/tls/certs/ca-bundle.crt', '/etc/ssl/cert.pem'];
 
 /**
@@ -21,6 +22,7 @@ export async function secureContextFor(
   const pairs = await Promise.all(
     tls.client.map(async ({ cert, key }) => ({ cert: await readPem(cert), key: await readPem(key ?? cert) })),
   );
+  const { createSecureContext, rootCertificates } = nodeTls.tls;
   try {
     return createSecureContext({
       ca: [...(system === undefined ? rootCertificates : [system]), ...extra],
