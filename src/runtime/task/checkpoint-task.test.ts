@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { silentLog } from '../../lib/log.ts';
 import { checkpointTask, errorsIn } from './checkpoint-task.ts';
@@ -17,14 +20,32 @@ test('what CRIU complains of is found in its log: the first words, without time 
   assert.equal(errorsIn(''), '');
 });
 
+const op = { signal: new AbortController().signal, log: silentLog };
+const folders = { imageDir: '/none', workDir: '/none' };
+
 test('a host without CRIU is told so, as something that is not there', async () => {
-  const op = { signal: new AbortController().signal, log: silentLog };
-  const folders = { imageDir: '/none', workDir: '/none' };
   await assert.rejects(
     checkpointTask(op, FAKE_TASK, folders, () => Promise.resolve(undefined)),
     {
       kind: 'NotImplemented',
       message: /this host has no program "criu"/,
     },
+  );
+});
+
+test('so is a host without the library of CRIU that crun works with, by the name of what is missing', async (t) => {
+  const dir = await mkdtemp(join(tmpdir(), 'gantry-checkpoint-'));
+  t.after(() => rm(dir, { recursive: true }));
+  const path = join(dir, 'crun');
+  const script = [
+    '#!/bin/sh',
+    `case "$*" in *state*) echo '{"status":"running"}'; exit ;; esac`,
+    "echo 'could not load `libcriu.so.2`' >&2; exit 1",
+  ];
+  await writeFile(path, script.join('\n'), { mode: 0o755 });
+  const task = { ...FAKE_TASK, runtime: { ...FAKE_TASK.runtime, path } };
+  await assert.rejects(
+    checkpointTask(op, task, folders, () => Promise.resolve('/usr/sbin/criu')),
+    { kind: 'NotImplemented', message: /crun has CRIU by a library.*libcriu\.so\.2/ },
   );
 });
