@@ -52,7 +52,8 @@ async function withMountedFolder(
   try {
     await mkdir(inner);
     await mounts.mount(op, { source: 'inner', target: inner, type: 'tmpfs' });
-    if (propagation === 'rshared') await mounts.bind(op, folder, folder, { recursive: true, propagation });
+    // A new mount takes part in what the one around it does, which is shared where systemd is.
+    await mounts.bind(op, folder, folder, { recursive: true, propagation });
     await work(folder);
   } finally {
     for (const path of [join(folder, 'late'), inner, folder]) await mounts.unmountAll(op, path, { detach: true });
