@@ -8,11 +8,13 @@ import type { Task } from './task.ts';
 
 /** Of a log that says much, this is what a person needs. */
 const MOST_ERRORS = 3;
+/** crun loads it when it is asked for a checkpoint; the program alone, which runc calls, does not bring it. */
+const LIBRARY_MISSING = /could not load .*libcriu/;
 
 /**
  * Has CRIU write down the processes of a running container, which goes on running. It is never broken off, whatever happens to the op: CRIU works
  * inside the container's processes, and one that is killed leaves them damaged.
- * Throws NotImplemented where there is no CRIU, FailedPrecondition with CRIU's own words when it cannot.
+ * Throws NotImplemented where there is no CRIU, or not the library of it that crun works with, FailedPrecondition with CRIU's own words when it cannot.
  */
 export async function checkpointTask(
   op: Op,
@@ -32,6 +34,12 @@ export async function checkpointTask(
   try {
     await runtime.checkpoint(unbroken, task.id, folders);
   } catch (error) {
+    if (LIBRARY_MISSING.test(messageOf(error))) {
+      throw notImplemented(
+        `a checkpoint is made by CRIU, and crun has CRIU by a library that this host has not (Debian's package libcriu2): ${messageOf(error)}`,
+        { cause: error },
+      );
+    }
     const words = errorsIn(await readFile(join(folders.workDir, 'dump.log'), 'utf8').catch(() => ''));
     throw failedPrecondition(
       `container ${task.id} cannot be checkpointed: ${words === '' ? messageOf(error) : `CRIU says: ${words}`}`,
