@@ -6,6 +6,7 @@ import { encodeResponse } from './encode-response.ts';
 import { ANSWER_HEADER, failure, framed, MessageReader, readHeader, SUCCESS, type RequestHeader } from './grpc-wire.ts';
 import type { Field } from './http2/header-table.ts';
 import type { RequestBody, ServerStream } from './http2/server-stream.ts';
+import { RequestBudget, type RequestShare } from './request-budget.ts';
 import type { ExtraService, RpcMethod } from './rpc.ts';
 import { sendAll } from './send-all.ts';
 
@@ -31,6 +32,7 @@ interface Answerer {
 export class CallHost {
   readonly #deps: ServeDeps;
   readonly #answerers: ReadonlyMap<string, Answerer>;
+  readonly #budget = new RequestBudget();
   readonly #running = new Set<Call>();
   #onIdle: (() => void)[] = [];
 
@@ -73,7 +75,7 @@ export class CallHost {
       stream.settled();
       return;
     }
-    const call = new Call(stream, header, answerer, this.#deps);
+    const call = new Call(stream, header, answerer, this.#budget.share(), this.#deps);
     stream.body = call;
     this.#running.add(call);
     void call.ended.then(() => {
@@ -105,16 +107,24 @@ class Call implements RequestBody {
   readonly #began: number;
   readonly #leavesWallMs: number;
   readonly #timer: Timer | undefined;
-  readonly #message = new MessageReader();
+  readonly #share: RequestShare;
+  #message = new MessageReader();
   #controller: AbortController | undefined;
   #ownLog: Log | undefined;
   #aborted: Error | undefined;
   #headerSent = false;
   #state: 'reading' | 'running' | 'over' = 'reading';
 
-  constructor(stream: ServerStream, { timeoutMs }: RequestHeader, answerer: Answerer, deps: ServeDeps) {
+  constructor(
+    stream: ServerStream,
+    { timeoutMs }: RequestHeader,
+    answerer: Answerer,
+    share: RequestShare,
+    deps: ServeDeps,
+  ) {
     this.#stream = stream;
     this.#answerer = answerer;
+    this.#share = share;
     this.#deps = deps;
     this.ended = this.#end.promise;
     const { clock } = deps;
@@ -126,6 +136,7 @@ class Call implements RequestBody {
   piece(bytes: Buffer): void {
     if (this.#state !== 'reading') return;
     try {
+      this.#share.grow(bytes.length);
       this.#message.push(bytes);
     } catch (error) {
       this.#refuse(error);
@@ -189,11 +200,18 @@ class Call implements RequestBody {
 
   #request(): unknown {
     const bytes = this.#message.whole();
+    this.#letGo();
     try {
       return this.#answerer.method.requestDeserialize(bytes);
     } catch (error) {
       throw internal(`the request does not fit the schema: ${messageOf(error)}`, { cause: error });
     }
+  }
+
+  /** Of the request's bytes: they are read, or nobody will. */
+  #letGo(): void {
+    this.#share[Symbol.dispose]();
+    this.#message = new MessageReader();
   }
 
   /** Messages of a stream go out behind the header, and nothing behind the end. */
@@ -270,6 +288,7 @@ class Call implements RequestBody {
   #settle(): void {
     if (this.#state === 'reading') this.#stream.settled();
     this.#state = 'over';
+    this.#letGo();
     this.#timer?.cancel();
     this.#end.resolve(undefined);
   }

@@ -276,6 +276,11 @@ describe("HTTP/2, the server's half", () => {
     ['PUSH_PROMISE', CODE.protocolError, frameOf(FRAME.pushPromise, 4, 1, numbers(2))],
     ['PING of a stream', CODE.protocolError, frameOf(FRAME.ping, 0, 1, Buffer.alloc(8))],
     ['PING that is cut', CODE.frameSizeError, frameOf(FRAME.ping, 0, 0, Buffer.alloc(7))],
+    [
+      'frames smaller than any client takes',
+      CODE.protocolError,
+      frameOf(FRAME.settings, 0, 0, settings([[SETTING.maxFrameSize, 1]])),
+    ],
     ['GOAWAY of a stream', CODE.protocolError, frameOf(FRAME.goAway, 0, 1, numbers(0, 0))],
     ['WINDOW_UPDATE by nothing', CODE.protocolError, frameOf(FRAME.windowUpdate, 0, 0, numbers(0))],
     ['WINDOW_UPDATE beyond all', CODE.flowControlError, frameOf(FRAME.windowUpdate, 0, 0, numbers(0x7fff_ffff))],
@@ -337,6 +342,19 @@ describe("HTTP/2, the server's half", () => {
     const frames = await answerTo(bytes, ({ flags, type }) => type === FRAME.headers && (flags & FLAG.endStream) !== 0);
     const body = frames.filter(({ type }) => type === FRAME.data).map(({ payload }) => payload);
     assert.equal(Buffer.concat(body).toString(), 'hello');
+  });
+
+  test('what comes behind the end of a connection is not even looked at', async () => {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    await once(socket, 'data');
+    const [theirs] = sockets;
+    assert.ok(theirs);
+    theirs.emit('data', Buffer.from('GET / HTTP/1.1\r\n\r\n'));
+    const before = theirs.listenerCount('close');
+    for (let i = 0; i < 3; i++) theirs.emit('data', Buffer.from('more of it'));
+    assert.equal(theirs.listenerCount('close'), before);
+    socket.destroy();
   });
 
   test('so many requests at a time are answered, and what is too much is refused', { timeout: 60_000 }, async () => {

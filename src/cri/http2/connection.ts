@@ -16,6 +16,7 @@ import {
   FRAME,
   frameOf,
   headOf,
+  LARGEST_FRAME_BYTES,
   LARGEST_WINDOW,
   MOST_PAYLOAD_BYTES,
   numbers,
@@ -75,7 +76,10 @@ export class Http2Connection implements StreamCarrier {
     this.#socket = socket;
     this.#deps = deps;
     this.#sender = new FrameSender(socket, () => this.#pumpAll());
-    socket.on('data', (chunk: Buffer) => this.#read(chunk));
+    socket.on('data', (chunk: Buffer) => {
+      // What still comes while it is being closed is for nobody.
+      if (!this.#over) this.#read(chunk);
+    });
     // A peer that resets the connection is no fault of ours.
     socket.on('error', (error) => deps.log.debug({ error: messageOf(error) }, 'connection failed'));
     socket.on('end', () => this.cut());
@@ -324,7 +328,12 @@ export class Http2Connection implements StreamCarrier {
     if (isAck) return;
     this.#heardSettings = true;
     for (let at = 0; at < payload.length; at += 6) {
-      if (payload.readUInt16BE(at) === SETTING.initialWindow) this.#setInitialWindow(payload.readUInt32BE(at + 2));
+      const [setting, value] = [payload.readUInt16BE(at), payload.readUInt32BE(at + 2)];
+      if (setting === SETTING.initialWindow) this.#setInitialWindow(value);
+      // Larger frames are never sent, so that is all that it means here.
+      if (setting === SETTING.maxFrameSize && (value < MOST_PAYLOAD_BYTES || value > LARGEST_FRAME_BYTES)) {
+        throw broken(`frames of ${String(value)} bytes`);
+      }
     }
     this.#sender.reply(headOf(FRAME.settings, FLAG.ack, 0, 0));
     this.#pumpAll();

@@ -4,6 +4,8 @@ export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 export const HEAD_BYTES = 9;
 /** The largest payload that everybody takes, and the most that we do. */
 export const MOST_PAYLOAD_BYTES = 16_384;
+/** That a client may announce as what it takes (RFC 9113, 6.5.2). */
+export const LARGEST_FRAME_BYTES = 2 ** 24 - 1;
 /** What the windows of a connection and of its streams are until somebody says otherwise. */
 export const DEFAULT_WINDOW = 65_535;
 export const LARGEST_WINDOW = 0x7fff_ffff;
@@ -23,7 +25,7 @@ export const FRAME = {
 
 export const FLAG = { endStream: 0x1, ack: 0x1, endHeaders: 0x4, padded: 0x8, priority: 0x20 } as const;
 
-export const SETTING = { maxConcurrentStreams: 3, initialWindow: 4, maxHeaderList: 6 } as const;
+export const SETTING = { maxConcurrentStreams: 3, initialWindow: 4, maxFrameSize: 5, maxHeaderList: 6 } as const;
 
 export const CODE = {
   noError: 0,

@@ -7,7 +7,7 @@ const check = (config: object): void => checkContainerConfig(ContainerConfig.fro
 const withSecurity = (securityContext: object) => ({ linux: { securityContext } });
 
 test('values that an enum does not have are refused by field and value', () => {
-  check({});
+  check({ logPath: 'a/..b.log', envs: [{ key: 'A', value: Buffer.from('ä') }] });
   check(withSecurity({ namespaceOptions: { pid: NamespaceMode.TARGET, network: NamespaceMode.NODE } }));
   const cases: [object, RegExp][] = [
     [{ mounts: [{}, { propagation: 9 }] }, /mounts\[1\]\.propagation: 9 /],
@@ -18,6 +18,8 @@ test('values that an enum does not have are refused by field and value', () => {
     [withSecurity({ namespaceOptions: { pid: 88 } }), /namespace_options\.pid: 88 /],
     [withSecurity({ namespaceOptions: { usernsOptions: { mode: 5 } } }), /userns_options\.mode: 5 /],
     [{ envs: [{ key: 'A', value: Buffer.from('a\0') }] }, /config\.envs\[0\]\.value: there is a NUL/],
+    [{ envs: [{ key: 'A', value: Buffer.of(0x61, 0xff) }] }, /envs\[0\]\.value: it is not UTF-8/],
+    [{ logPath: 'a/../../b.log' }, /log_path: "a\/\.\.\/\.\.\/b\.log" leads out/],
   ];
   for (const [config, message] of cases) assert.throws(() => check(config), { kind: 'InvalidArgument', message });
 });

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import {
   MountPropagation,
   NamespaceMode,
@@ -11,6 +12,11 @@ import { invalidArgument } from '../../lib/errors.ts';
 /** What a container's configuration cannot have in any sandbox and on any host. Pure. Throws InvalidArgument that names the field. */
 export function checkContainerConfig(config: ContainerConfig): void {
   demandNoNul(config, 'config');
+  checkLogPath(config.logPath);
+  for (const [i, { value }] of config.envs.entries()) {
+    // CRI carries any bytes, an OCI configuration only text.
+    if (!isUtf8(value)) throw invalidArgument(`envs[${String(i)}].value: it is not UTF-8`);
+  }
   for (const [i, { propagation }] of config.mounts.entries()) {
     demandValueOf(MountPropagation, propagation, `mounts[${String(i)}].propagation`);
   }
@@ -20,6 +26,12 @@ export function checkContainerConfig(config: ContainerConfig): void {
   for (const [name, mode] of Object.entries({ network, pid, ipc, 'userns_options.mode': usernsOptions?.mode })) {
     demandValueOf(NamespaceMode, mode, `linux.security_context.namespace_options.${name}`);
   }
+}
+
+/** CRI: relative to the sandbox's log_directory. */
+function checkLogPath(path: string): void {
+  if (!path.split('/').includes('..')) return;
+  throw invalidArgument(`log_path: ${JSON.stringify(path)} leads out of the log directory`);
 }
 
 /**

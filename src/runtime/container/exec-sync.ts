@@ -1,3 +1,4 @@
+import { fitIntoAnswer } from '../../cri/exec-output-cap.ts';
 import { demandCommand } from '../../cri/field-checks.ts';
 import type { ExecSyncRequest, ExecSyncResponse } from '../../cri/gen/api.ts';
 import type { Op } from '../../lib/abort.ts';
@@ -18,5 +19,6 @@ export async function execSync(
   const container = runningContainer(rt, containerId, 'nothing can be run in it');
   const timeoutMs = Math.max(Number(timeout), 0) * 1000;
   const outcome = await rt.tasks.exec(op, container.task, { argv: cmd, timeoutMs, ...rt.specs.execLimits(container) });
-  return { stdout: Buffer.from(outcome.stdout), stderr: Buffer.from(outcome.stderr), exitCode: outcome.exitCode };
+  const [stdout, stderr] = fitIntoAnswer(outcome.stdout, outcome.stderr);
+  return { stdout: Buffer.from(stdout), stderr: Buffer.from(stderr), exitCode: outcome.exitCode };
 }

@@ -1,4 +1,4 @@
-import { invalidArgument } from '../../lib/errors.ts';
+import { invalidArgument, withContext } from '../../lib/errors.ts';
 import type { OciCapabilities } from './spec.ts';
 
 /** By bit number, as the kernel numbers them. */
@@ -44,9 +44,9 @@ export interface CapabilityDecision {
  * wins. Clamped to what the daemon may hand on. Throws InvalidArgument for a name that is no capability.
  */
 export function decideCapabilities(request: CapabilityRequest, bounding: readonly string[]): CapabilityDecision {
-  const add = (request.add ?? []).map(capabilityName);
-  const drop = (request.drop ?? []).map(capabilityName);
-  const ambient = (request.addAmbient ?? []).map(capabilityName);
+  const add = capabilityNames(request.add, 'add_capabilities');
+  const drop = capabilityNames(request.drop, 'drop_capabilities');
+  const ambient = capabilityNames(request.addAmbient, 'add_ambient_capabilities');
   const all = request.privileged === true || add.includes('ALL') || ambient.includes('ALL');
   const wanted = new Set(all ? bounding : DEFAULT_CAPABILITIES);
   if (request.privileged !== true && drop.includes('ALL')) wanted.clear();
@@ -59,6 +59,16 @@ export function decideCapabilities(request: CapabilityRequest, bounding: readonl
     capabilities: { bounding: given, effective: given, permitted: given, inheritable: raised, ambient: raised },
     refused: sorted(named.filter((name) => wanted.has(name) && !bounding.includes(name))),
   };
+}
+
+function capabilityNames(texts: readonly string[] = [], field: string): string[] {
+  return texts.map((text, i) => {
+    try {
+      return capabilityName(text);
+    } catch (error) {
+      throw withContext(`${field}[${String(i)}]`, error);
+    }
+  });
 }
 
 export function capabilityName(text: string): string {

@@ -45,9 +45,11 @@ export function environment(input: EnvironmentInput): readonly string[] {
   if (input.hostname !== undefined) set(`HOSTNAME=${input.hostname}`);
   if (input.home !== undefined) set(`HOME=${input.home}`);
   for (const line of input.image) set(line);
-  for (const { name, value } of input.container) {
+  for (const [i, { name, value }] of input.container.entries()) {
     if (name === '' || name.includes('=') || name.includes('\0')) {
-      throw invalidArgument(`${JSON.stringify(name)}: not a name for an environment variable`);
+      throw invalidArgument(
+        `envs[${String(i)}].key: ${JSON.stringify(name)} is not a name for an environment variable`,
+      );
     }
     set(`${name}=${value}`);
   }

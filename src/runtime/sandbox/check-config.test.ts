@@ -8,9 +8,11 @@ const port = (mapping: object) => ({ portMappings: [{ containerPort: 80 }, { con
 
 test('what no host can give is refused by field and value', () => {
   check({});
+  check({ logDirectory: '/var/log/pods/x' });
   check({ hostname: 'a.b-C', ...port({ hostPort: 65_535, hostIp: '::1', protocol: 2 }) });
   check(port({ hostIp: '10.0.0.1' }));
   const cases: [object, RegExp][] = [
+    [{ logDirectory: 'rel/x' }, /log_directory: "rel\/x" is not an absolute path/],
     [{ hostname: 'a\nb' }, /hostname "a\\nb" is no host name/],
     [{ hostname: 'a\0' }, /config\.hostname: there is a NUL/],
     [{ hostname: 'a'.repeat(65) }, /hostname: 65 bytes/],

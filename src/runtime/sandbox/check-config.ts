@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isAbsolute } from 'node:path';
 import { Protocol, type PodSandboxConfig, type PortMapping } from '../../cri/gen/api.ts';
 import { checkSecurityValues, demandNoNul, demandValueOf } from '../../cri/field-checks.ts';
 import { invalidArgument } from '../../lib/errors.ts';
@@ -11,6 +12,10 @@ const LONGEST_HOSTNAME_BYTES = 64;
 export function checkSandboxConfig(config: PodSandboxConfig): void {
   demandNoNul(config, 'config');
   checkHostname(config.hostname);
+  const { logDirectory } = config;
+  if (logDirectory !== '' && !isAbsolute(logDirectory)) {
+    throw invalidArgument(`log_directory: ${JSON.stringify(logDirectory)} is not an absolute path`);
+  }
   for (const [i, mapping] of config.portMappings.entries()) checkPortMapping(mapping, `port_mappings[${String(i)}]`);
   checkSecurityValues(config.linux?.securityContext);
 }
