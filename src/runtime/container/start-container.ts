@@ -9,6 +9,7 @@ import {
   messageOf,
   notFound,
   unavailable,
+  withContext,
   type ErrorKind,
 } from '../../lib/errors.ts';
 import type { LedgerItem } from '../../lib/ledger.ts';
@@ -208,8 +209,12 @@ async function letRun(op: Op, rt: RuntimeContext, { task, user }: MadeTask): Pro
     await mustHaveRun(op, rt, task, error);
   }
   await rt.faults.reach('start-container/command-started');
-  // Nobody waits for the disk: that the command was let go is there, and the next daemon would see that it runs.
-  rt.containers.publishFirst(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+  try {
+    await rt.containers.update(id, (status) => transition(status, { kind: 'started', startedAtWallMs }));
+  } catch (error) {
+    // A disk that takes nothing takes nothing new (docs/decisions/0013): what cannot be noted as running does not run on.
+    throw withContext('the command was started, and ended again because that could not be written down', error);
+  }
   await rt.faults.reach('start-container/started');
 }
 
