@@ -19,6 +19,8 @@ test('values that an enum does not have are refused by field and value', () => {
     [withSecurity({ namespaceOptions: { usernsOptions: { mode: 5 } } }), /userns_options\.mode: 5 /],
     [{ envs: [{ key: 'A', value: Buffer.from('a\0') }] }, /config\.envs\[0\]\.value: there is a NUL/],
     [{ envs: [{ key: 'A', value: Buffer.of(0x61, 0xff) }] }, /envs\[0\]\.value: it is not UTF-8/],
+    [{ devices: [{ permissions: 'rwm' }, { permissions: 'rwx' }] }, /devices\[1\]\.permissions: "rwx": only/],
+    [{ devices: [{ hostPath: '/dev/null' }] }, /devices\[0\]\.permissions: "": only/],
     [{ logPath: 'a/../../b.log' }, /log_path: "a\/\.\.\/\.\.\/b\.log" leads out/],
   ];
   for (const [config, message] of cases) assert.throws(() => check(config), { kind: 'InvalidArgument', message });

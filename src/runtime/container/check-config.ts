@@ -17,6 +17,11 @@ export function checkContainerConfig(config: ContainerConfig): void {
     // CRI carries any bytes, an OCI configuration only text.
     if (!isUtf8(value)) throw invalidArgument(`envs[${String(i)}].value: it is not UTF-8`);
   }
+  for (const [i, { permissions }] of config.devices.entries()) {
+    if (!/^[rwm]{1,3}$/.test(permissions)) {
+      throw invalidArgument(`devices[${String(i)}].permissions: ${JSON.stringify(permissions)}: only r, w and m`);
+    }
+  }
   for (const [i, { propagation }] of config.mounts.entries()) {
     demandValueOf(MountPropagation, propagation, `mounts[${String(i)}].propagation`);
   }

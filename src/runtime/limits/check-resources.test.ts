@@ -22,6 +22,10 @@ test('what cannot be is refused by the name of its field', async () => {
     [{ cpuQuota: 999n }, /^cpu_quota: 999/],
     [{ memoryLimitInBytes: -7n }, /^memory_limit_in_bytes: -7/],
     [{ memorySwapLimitInBytes: -7n }, /^memory_swap_limit_in_bytes: -7/],
+    [
+      { memoryLimitInBytes: 9n, memorySwapLimitInBytes: 8n },
+      /^memory_swap_limit_in_bytes: 8 is less than memory_limit/,
+    ],
     [{ oomScoreAdj: 1001n }, /^oom_score_adj: 1001/],
     [{ oomScoreAdj: -1001n }, /^oom_score_adj: -1001/],
     [{ cpusetCpus: '99' }, /^cpuset_cpus: this host has no 99, only 0-3$/],
@@ -37,6 +41,8 @@ test('zero, empty and absent say nothing; -1 is no limit; shares are bounded and
   const fine: Said[] = [
     {},
     { cpuQuota: -1n, memoryLimitInBytes: -1n, memorySwapLimitInBytes: -1n },
+    { memoryLimitInBytes: 9n, memorySwapLimitInBytes: 9n },
+    { memoryLimitInBytes: -1n, memorySwapLimitInBytes: 9n },
     { cpuQuota: 1_000n, cpuPeriod: 1_000n },
     { cpuPeriod: 1_000_000n, cpuShares: 1n },
     { cpuShares: 1n << 40n, oomScoreAdj: -1000n },

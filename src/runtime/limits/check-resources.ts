@@ -47,6 +47,11 @@ export async function checkResources(
       throw invalidArgument(`${prefix}${name}: ${String(value)} is not 0 (not said) ${allowed}`);
     }
   }
+  const { memoryLimitInBytes: memory, memorySwapLimitInBytes: both } = resources;
+  if (memory > 0n && both > 0n && both < memory) {
+    const words = `is less than memory_limit_in_bytes (${String(memory)}), which is a part of it`;
+    throw invalidArgument(`${prefix}memory_swap_limit_in_bytes: ${String(both)} ${words}`);
+  }
   const { cpusetCpus, cpusetMems } = resources;
   if (cpusetCpus === '' && cpusetMems === '') return;
   const { cpus, mems } = await cgroups.hostSets();
