@@ -7,6 +7,7 @@ const check = (config: object): void => checkContainerConfig(ContainerConfig.fro
 const withSecurity = (securityContext: object) => ({ linux: { securityContext } });
 
 test('values that an enum does not have are refused by field and value', () => {
+  check({ devices: [{ hostPath: '/dev/null' }] });
   check({ logPath: 'a/..b.log', envs: [{ key: 'A', value: Buffer.from('ä') }] });
   check(withSecurity({ namespaceOptions: { pid: NamespaceMode.TARGET, network: NamespaceMode.NODE } }));
   const cases: [object, RegExp][] = [
@@ -20,7 +21,6 @@ test('values that an enum does not have are refused by field and value', () => {
     [{ envs: [{ key: 'A', value: Buffer.from('a\0') }] }, /config\.envs\[0\]\.value: there is a NUL/],
     [{ envs: [{ key: 'A', value: Buffer.of(0x61, 0xff) }] }, /envs\[0\]\.value: it is not UTF-8/],
     [{ devices: [{ permissions: 'rwm' }, { permissions: 'rwx' }] }, /devices\[1\]\.permissions: "rwx": only/],
-    [{ devices: [{ hostPath: '/dev/null' }] }, /devices\[0\]\.permissions: "": only/],
     [{ logPath: 'a/../../b.log' }, /log_path: "a\/\.\.\/\.\.\/b\.log" leads out/],
   ];
   for (const [config, message] of cases) assert.throws(() => check(config), { kind: 'InvalidArgument', message });

@@ -18,7 +18,8 @@ export function checkContainerConfig(config: ContainerConfig): void {
     if (!isUtf8(value)) throw invalidArgument(`envs[${String(i)}].value: it is not UTF-8`);
   }
   for (const [i, { permissions }] of config.devices.entries()) {
-    if (!/^[rwm]{1,3}$/.test(permissions)) {
+    // Nothing said is all of them.
+    if (!/^[rwm]{0,3}$/.test(permissions)) {
       throw invalidArgument(`devices[${String(i)}].permissions: ${JSON.stringify(permissions)}: only r, w and m`);
     }
   }
