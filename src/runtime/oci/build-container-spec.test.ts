@@ -175,7 +175,6 @@ test('devices of its own', () => {
   const spec = build({ devices: [{ containerPath: '/dev/y', device, permissions: 'rw' }] });
   assert.deepEqual(spec.linux.devices, [{ ...device, path: '/dev/y' }]);
   assert.deepEqual(spec.linux.resources?.devices?.[1], { allow: true, type: 'c', major: 5, minor: 6, access: 'rw' });
-  assert.throws(() => build({ devices: [{ containerPath: '/dev/y', device, permissions: 'x' }] }), /permissions/);
 });
 
 test('mounts are always in an order in which they can be mounted, and no place is taken twice by us', () => {
