@@ -1,15 +1,10 @@
 import type { Op } from '../lib/abort.ts';
-import type {
-  ImageDetails,
-  ImageImportRequest,
-  ImageProgress,
-  ImagePullRequest,
-  ImageSummary,
-} from '../kube/gantry-extensions.ts';
+import type { ImageImport } from '../lib/image-import.ts';
+import type { ImageDetails, ImageProgress, ImagePullRequest, ImageSummary } from '../kube/gantry-extensions.ts';
 import type { ImageStore } from '../runtime/image/image-store.ts';
 import type { ImageRecord } from '../runtime/image/image-record.ts';
 import type { LayerProgress } from '../runtime/image/progress.ts';
-import { importRequest } from '../runtime/inspector/import-request.ts';
+import { importImages } from '../runtime/inspector/import-request.ts';
 
 export function imageSummary(image: ImageRecord): ImageSummary {
   return {
@@ -40,11 +35,8 @@ export function pullImage(op: Op, images: ImageStore, request: ImagePullRequest)
 }
 
 /** `gantry image import` */
-export function importImage(op: Op, images: ImageStore, request: ImageImportRequest): AsyncIterable<ImageProgress> {
-  return withProgress(async (onProgress) => {
-    const imported = await images.import(op, importRequest(request), onProgress);
-    return [...new Map(imported.map(({ image }) => [image.id, image])).values()];
-  });
+export function importImage(op: Op, images: ImageStore, request: ImageImport): AsyncIterable<ImageProgress> {
+  return withProgress((onProgress) => importImages(op, images, request, onProgress));
 }
 
 /** Turns the callbacks of a transfer into a stream; a reader that is slow gets the latest state of each layer, not all of them. */

@@ -1,3 +1,4 @@
+import type { ImageImport } from '../lib/image-import.ts';
 import type { JournalEntry } from '../journal/journal.ts';
 import type { Op } from '../lib/abort.ts';
 import type { DoctorReport } from '../lib/doctor.ts';
@@ -105,20 +106,6 @@ export interface ImagePullRequest {
   readonly password?: string;
 }
 
-export interface ImageImportRequest {
-  /** Absolute path on the daemon's machine. */
-  readonly path: string;
-  /** `archive`: docker-archive or OCI archive, told apart by content; `layout`: an OCI layout directory; `rootfs`: a directory or a tar. */
-  readonly source: 'archive' | 'layout' | 'rootfs';
-  /** Name to give to the image: needed for a rootfs. */
-  readonly name?: string;
-  readonly entrypoint?: readonly string[];
-  readonly cmd?: readonly string[];
-  readonly env?: readonly string[];
-  readonly workingDir?: string;
-  readonly user?: string;
-}
-
 export interface StopRequest {
   readonly namespace: string;
   /** A container id or an unambiguous beginning of one, `POD/CONTAINER`, or a container's name if only one pod has it. */
@@ -147,7 +134,7 @@ export interface GantryExtensions extends PodMetricsReader {
   inspectImage(op: Op, reference: string): Promise<ImageDetails>;
   /** The last items are `done`, one for each image; a failure throws. */
   pullImage(op: Op, request: ImagePullRequest): AsyncIterable<ImageProgress>;
-  importImage(op: Op, request: ImageImportRequest): AsyncIterable<ImageProgress>;
+  importImage(op: Op, request: ImageImport): AsyncIterable<ImageProgress>;
   /** Ids and tags that went. Throws NotFound, and FailedPrecondition for an image in use unless it is forced. */
   removeImage(op: Op, reference: string, options?: { readonly force?: boolean }): Promise<readonly string[]>;
 }

@@ -1,8 +1,9 @@
 import { askGantry } from '../diagnosis-source.ts';
+import type { ImageImport } from '../../lib/image-import.ts';
 import { line, type CliContext, type ExitCode } from '../context.ts';
 import { ProgressDisplay } from '../output/progress-display.ts';
 import { internal } from '../../lib/errors.ts';
-import type { ImageImportRequest, ImageProgress, ImagePullRequest } from '../../kube/gantry-extensions.ts';
+import type { ImageProgress, ImagePullRequest } from '../../kube/gantry-extensions.ts';
 
 /** `gantry image pull` */
 export async function imagePull(context: CliContext, request: ImagePullRequest): Promise<ExitCode> {
@@ -13,7 +14,7 @@ export async function imagePull(context: CliContext, request: ImagePullRequest):
 /** `gantry image import` */
 export async function imageImport(
   context: CliContext,
-  request: ImageImportRequest,
+  request: ImageImport,
   runtimeEndpoint?: string,
 ): Promise<ExitCode> {
   return await askGantry(context, runtimeEndpoint, (gantry) => show(context, gantry.importImage(context.op, request)));

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
+import type { ImageImport } from '../../lib/image-import.ts';
 import type { Command } from 'commander';
-import type { ImageImportRequest } from '../../kube/gantry-extensions.ts';
 import { invalidArgument } from '../../lib/errors.ts';
 import { parseFormat } from '../output/format.ts';
 import { collect, RUNTIME_ENDPOINT, type ProgramHost, type Run } from './shared-options.ts';
@@ -96,7 +96,7 @@ export function addImageCommands(image: Command, host: ProgramHost, run: Run): v
           const name = o.rootfs === undefined ? o.name : (source ?? o.name);
           if (o.rootfs !== undefined && name === undefined)
             throw invalidArgument('--rootfs needs a NAME for the image');
-          const request: ImageImportRequest = {
+          const request: ImageImport = {
             path: resolve(context.cwd, o.rootfs ?? source ?? ''),
             source: o.rootfs === undefined ? 'archive' : 'rootfs',
             ...(name === undefined ? {} : { name }),

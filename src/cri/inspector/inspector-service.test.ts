@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { ImageImport } from '../../lib/image-import.ts';
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -10,14 +11,7 @@ import { silentLog } from '../../lib/log.ts';
 import { connectCri } from '../client.ts';
 import { serveCri } from '../server.ts';
 import { inspectorOf, serveInspector } from './inspector-service.ts';
-import type {
-  ExplainQuestion,
-  Explanation,
-  ImageImport,
-  Inspector,
-  InspectorSubject,
-  PendingItem,
-} from './inspector.ts';
+import type { ExplainQuestion, Explanation, Inspector, InspectorSubject, PendingItem } from './inspector.ts';
 
 const op: Op = { signal: new AbortController().signal, log: silentLog };
 const version = {

@@ -1,4 +1,5 @@
 import { invalidArgument } from '../../lib/errors.ts';
+import type { ImageImport } from '../../lib/image-import.ts';
 import type { ObjectState } from '../../lib/object-state.ts';
 import {
   Blocker,
@@ -12,7 +13,6 @@ import {
 } from './gen/inspector.ts';
 import type {
   ExplainedEntry,
-  ImageImport,
   ImportedImage,
   InspectorSubject,
   InspectorVersion,

@@ -1,5 +1,6 @@
 import type { Op } from '../../lib/abort.ts';
 import type { DoctorReport } from '../../lib/doctor.ts';
+import type { ImageImport } from '../../lib/image-import.ts';
 import type { ObjectState } from '../../lib/object-state.ts';
 
 /**
@@ -17,21 +18,6 @@ export interface Inspector {
   doctor(op: Op, request: DoctorRequest): Promise<DoctorReport>;
   /** Takes images from a file or a folder of the daemon's machine. Throws InvalidArgument for what is none, NotFound for what is not there. */
   importImages(op: Op, request: ImageImport): Promise<readonly ImportedImage[]>;
-}
-
-export interface ImageImport {
-  /** Absolute. */
-  readonly path: string;
-  /** `rootfs`: a folder or a tar; all others are told apart by their content. */
-  readonly source: 'archive' | 'layout' | 'rootfs';
-  /** Needed for a root filesystem; what follows is for one alone. */
-  readonly name?: string;
-  readonly entrypoint?: readonly string[];
-  readonly cmd?: readonly string[];
-  /** `NAME=VALUE` */
-  readonly env?: readonly string[];
-  readonly workingDir?: string;
-  readonly user?: string;
 }
 
 export interface ImportedImage {

@@ -5,7 +5,7 @@ import type { ObjectState } from '../../lib/object-state.ts';
 import type { JournalReader, JournalSubject } from '../../journal/journal.ts';
 import type { RuntimeContext } from '../context.ts';
 import type { ImageStore } from '../image/image-store.ts';
-import { importRequest } from './import-request.ts';
+import { importImages } from './import-request.ts';
 import { subjectOfContainer } from './name-container.ts';
 import { objectStates } from './object-states.ts';
 import { matches, pendingOf } from './pending-items.ts';
@@ -60,8 +60,7 @@ export function createInspector(deps: InspectorDeps): Inspector {
       });
     },
     importImages: async (op, request) => {
-      const imported = await deps.images.import(op, importRequest(request));
-      const images = [...new Map(imported.map(({ image }) => [image.id, image])).values()];
+      const images = await importImages(op, deps.images, request);
       return images.map(({ id, repoTags, repoDigests, sizeBytes }) => {
         return { id, tags: repoTags, digests: repoDigests, sizeBytes };
       });

@@ -1,10 +1,5 @@
-import type {
-  GantryExtensions,
-  ImageImportRequest,
-  ImageProgress,
-  LogOptions,
-  PodSubresources,
-} from '../../gantry-extensions.ts';
+import type { GantryExtensions, ImageProgress, LogOptions, PodSubresources } from '../../gantry-extensions.ts';
+import type { ImageImport } from '../../../lib/image-import.ts';
 import { apiError, statusOf } from '../../status-error.ts';
 import { isRecord } from '../../validate/check-shape.ts';
 import { flagOf, methodNotAllowed, noSuchPath, numberOf, sendJson, sendStream, type Exchange } from './exchange.ts';
@@ -145,7 +140,7 @@ async function* progressLines(progress: AsyncIterable<ImageProgress>): AsyncGene
   }
 }
 
-function importRequest(body: Record<string, unknown>): ImageImportRequest {
+function importRequest(body: Record<string, unknown>): ImageImport {
   const source = text(body, 'source');
   if (source !== 'archive' && source !== 'layout' && source !== 'rootfs') {
     throw apiError('BadRequest', `source: Unsupported value: ${JSON.stringify(source)}`);
