@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import type { Op } from '../../lib/abort.ts';
 import { deadlineExceeded, errnoOf, failedPrecondition, notFound, unavailable } from '../../lib/errors.ts';
 import { bundleFiles } from './bundle-files.ts';
+import { isAlive } from './process-end.ts';
 import type { TaskContext } from './task-context.ts';
 import type { Task } from './task.ts';
 
@@ -15,16 +16,13 @@ const REOPEN = '2 0 0\n';
 /**
  * Makes the monitor write to a new file at the log's path, after the old one was renamed. Without a renamed file nothing
  * happens: conmon would put an empty file in the old one's place.
- * Throws NotFound when the log's folder is gone (conmon dies of that), Unavailable when the monitor is gone, DeadlineExceeded when
- * it does not react.
+ * Throws FailedPrecondition when the container ends before it is done, NotFound when the log's folder is gone (conmon dies of that),
+ * Unavailable when the monitor of a container that runs is gone, DeadlineExceeded when it does not react.
  */
 export async function reopenLog(op: Op, context: TaskContext, task: Task): Promise<void> {
   const { logPath } = task;
   if (logPath === undefined) throw failedPrecondition(`task ${task.id}: has no log`);
-  const monitor = await context.processes.view(task.conmonPid);
-  if (monitor?.startTimeTicks !== task.conmonStartTimeTicks || monitor.state === 'Z') {
-    throw unavailable(`task ${task.id}: its monitor is gone, the log cannot be reopened`);
-  }
+  await demandMonitor(context, task);
   if (await holds(task.conmonPid, logPath)) return;
   if ((await inode(dirname(logPath))) === undefined) throw notFound(`${dirname(logPath)}: no such folder`);
   await tell(bundleFiles(task.bundleDir).ctl, task.id);
@@ -34,9 +32,19 @@ export async function reopenLog(op: Op, context: TaskContext, task: Task): Promi
       throw deadlineExceeded(`task ${task.id}: its monitor (process ${task.conmonPid}) does not reopen the log`);
     }
     await context.clock.sleep(LOOK_MS, op.signal);
+    await demandMonitor(context, task);
   }
 }
 
+async function demandMonitor({ processes }: TaskContext, task: Task): Promise<void> {
+  const monitor = { pid: task.conmonPid, startTimeTicks: task.conmonStartTimeTicks };
+  if (await isAlive(processes, monitor)) return;
+  const running = await isAlive(processes, task);
+  if (!running) throw failedPrecondition(`task ${task.id}: has ended, it writes no log any more`);
+  throw unavailable(`task ${task.id}: its monitor is gone, the log cannot be reopened`);
+}
+
+/** Does nothing when the monitor has closed its end, as one that ends does: who waits for it sees that. */
 async function tell(ctl: string, id: string): Promise<void> {
   try {
     // Without a reader opening fails instead of waiting for one.
@@ -44,9 +52,9 @@ async function tell(ctl: string, id: string): Promise<void> {
     await pipe.write(REOPEN);
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno === 'ENXIO' || errno === 'ENOENT')
-      throw unavailable(`task ${id}: nobody listens on ${ctl}`, { cause: error });
-    throw error;
+    if (errno === 'ENOENT')
+      throw unavailable(`task ${id}: its monitor cannot be told, ${ctl} is gone`, { cause: error });
+    if (errno !== 'ENXIO' && errno !== 'EPIPE') throw error;
   }
 }
 

@@ -181,6 +181,12 @@ export class TaskFixture implements AsyncDisposable {
     return await until('an exit', () => this.exits.get(id)?.[0]);
   }
 
+  /** A zombie is gone: it only waits for its parent. */
+  async isGone(pid: number): Promise<boolean> {
+    const view = await this.processes.view(pid);
+    return view === undefined || view.state === 'Z';
+  }
+
   /** The log's own words, without time, stream and tag. */
   async log(id: string): Promise<string> {
     const text = await readFile(this.logOf(id), 'utf8');

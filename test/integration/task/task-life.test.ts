@@ -92,8 +92,7 @@ await test('a task is deleted without the OCI runtime that made it, when that wa
   await unlink(wrapper);
   await service.delete(op, task, { force: true });
   for (const pid of [task.pid, task.conmonPid]) {
-    const view = await fixture.processes.view(pid);
-    assert.ok(view === undefined || view.state === 'Z');
+    assert.ok(await fixture.isGone(pid));
   }
   assert.equal(await fixture.cgroups.exists(task.cgroupPath), false);
   assert.deepEqual(
@@ -147,6 +146,30 @@ await test('a log is reopened after it was renamed, and left alone otherwise', n
   await until('the second line', async () => (await fixture.log(task.id)) === 'two\n' || undefined);
   assert.match(await readFile(`${fixture.dir}/logs/go`, 'utf8'), /one\n$/);
 });
+
+await test(
+  'a log whose container has ended meanwhile is not reopened, and nobody waits for it',
+  needsRoot,
+  async () => {
+    await using fixture = await TaskFixture.make();
+    const hasEnded = (error: unknown): boolean => isKind(error, 'FailedPrecondition');
+
+    const before = await fixture.shell('echo one');
+    await fixture.exit(before.id);
+    await until('its monitor to be gone', async () => (await fixture.isGone(before.conmonPid)) || undefined);
+    await assert.rejects(fixture.service.reopenLog(op, before), hasEnded);
+
+    const during = await fixture.shell('echo one; sleep 1000');
+    await until('the first line', async () => (await fixture.log(during.id)) === 'one\n' || undefined);
+    await rename(fixture.logOf(during.id), `${fixture.logOf(during.id)}.1`);
+    process.kill(during.conmonPid, 'SIGSTOP');
+    const reopened = assert.rejects(fixture.service.reopenLog(op, during), hasEnded);
+    await fixture.service.signal(op, during, 9);
+    await until('its process to be gone', async () => (await fixture.isGone(during.pid)) || undefined);
+    process.kill(during.conmonPid, 'SIGKILL');
+    await reopened;
+  },
+);
 
 await test('many at once: every code is right', needsRoot, async () => {
   await using fixture = await TaskFixture.make();
