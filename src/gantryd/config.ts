@@ -119,7 +119,7 @@ export const SETTINGS: readonly Setting[] = [
   {
     key: 'streamingAddress',
     placeholder: 'HOST:PORT',
-    help: 'where the streams of exec, attach and port-forward are served, to whoever has a URL (default 127.0.0.1:0)',
+    help: 'where the streams of exec, attach and port-forward are served, to whoever has a URL; port 0: any, opened with the first URL (default 127.0.0.1:0)',
   },
   { key: 'logLevel', placeholder: 'LEVEL', help: `one of ${LOG_LEVELS.join(', ')} (default info)` },
   { key: 'runtimeOnly', help: 'serve CRI alone: no agent, no API' },

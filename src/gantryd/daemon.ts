@@ -17,6 +17,7 @@ import { bootId as readBootId, processIdentity } from '../linux/procfs.ts';
 import { removeTemporariesOf, writeFileAtomic } from '../lib/atomic-file.ts';
 import { podCgroup } from '../runtime/cgroup-layout.ts';
 import { credentialFilePaths } from '../runtime/image/auth/credential-files.ts';
+import type { RuntimeDeps } from '../runtime/groundwork.ts';
 import { createRuntime, type Runtime } from '../runtime/main.ts';
 import { settleDriver, type SettledConfig } from './settle-driver.ts';
 import { Closers } from './closers.ts';
@@ -65,8 +66,10 @@ export async function startDaemon(asked: GantryConfig, clock: Clock, log: Log, v
     let agent: Agent | undefined;
     // Before it has taken over it knows nothing to be asked about.
     const agentsExaminers = (): Examiner[] => (agent === undefined || !start.takeOver.isDone ? [] : [agent.examiner]);
-    const runtime = await openRuntime(start, stores, agentsExaminers);
+    const serving = Promise.withResolvers<undefined>();
+    const runtime = await openRuntime(start, stores, { otherExaminers: agentsExaminers, serving: serving.promise });
     await serveRuntime(start, runtime);
+    serving.resolve(undefined);
     if (!config.runtimeOnly) {
       const made = await openAgent(start, stores, runtime);
       agent = made;
@@ -106,7 +109,7 @@ async function openStores({ config, clock, log, closers }: Start, store: StoreTh
 async function openRuntime(
   { config, clock, log, version, closers }: Start,
   stores: Stores,
-  otherExaminers: () => readonly Examiner[],
+  more: Pick<RuntimeDeps, 'otherExaminers' | 'serving'>,
 ): Promise<Runtime> {
   const settings = {
     root: config.root,
@@ -127,7 +130,7 @@ async function openRuntime(
     version,
   };
   const credentialFiles = credentialFilePaths(process.env, homedir());
-  const deps = { ...stores, clock, log, credentialFiles, env: process.env, otherExaminers };
+  const deps = { ...stores, clock, log, credentialFiles, env: process.env, ...more };
   const runtime = closers.add('runtime', await createRuntime(settings, deps), (part) => part.close());
   for (const notice of runtime.notices) log.info({ component: 'runtime' }, notice);
   return runtime;

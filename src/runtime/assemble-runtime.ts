@@ -59,9 +59,9 @@ export interface AssembledRuntime {
   readonly rt: RuntimeContext;
   /**
    * Takes up what an earlier process left. Returns when the first new object may be made; `recovered` is fulfilled when every object has
-   * been looked at, and rejected when that could not be finished.
+   * been looked at, which begins when `serving` is fulfilled, and rejected when that could not be finished.
    */
-  takeUp(snapshotIds: () => Promise<string[]>): Promise<{ readonly recovered: Promise<void> }>;
+  takeUp(snapshotIds: () => Promise<string[]>, serving?: Promise<void>): Promise<{ readonly recovered: Promise<void> }>;
   /** Nothing is begun any more. Pods go on running. */
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export function assembleRuntime(all: RuntimeParts): AssembledRuntime {
   const looks = [new SandboxLook(rt), new MonitorLook(rt)];
   return {
     rt,
-    takeUp: async (snapshotIds) => {
+    takeUp: async (snapshotIds, serving) => {
       takeNames(rt);
       await rt.faults.reach('recovery/opened');
       await sweepExecs(rt);
@@ -81,7 +81,7 @@ export function assembleRuntime(all: RuntimeParts): AssembledRuntime {
       await rt.faults.reach('recovery/orphans-found');
       await exits.start();
       for (const look of looks) look.start();
-      return { recovered: recover(rt, orphans) };
+      return { recovered: recover(rt, orphans, serving) };
     },
     close: async () => {
       for (const look of looks) look.close();

@@ -234,7 +234,9 @@ function outside(note: (what: string) => void, world: FakeWorld): object {
         return world.killAll();
       },
       procs: () => world.procs(),
+      children: () => Promise.resolve([]),
     },
+    settings: { cgroupParent: '/gantry' },
     processes: {
       alive: (pid: number) => world.alive(pid),
       describe: (pids: readonly number[]) => world.describe(pids),

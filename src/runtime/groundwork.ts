@@ -26,6 +26,8 @@ export interface RuntimeDeps {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** For tests that kill the daemon at a given step. */
   readonly faults?: FaultPoints;
+  /** Fulfilled when requests are taken (default: at once): until then nothing is looked at that no answer needs. */
+  readonly serving?: Promise<void>;
 }
 
 /** What every part of the runtime is made from. */

@@ -26,7 +26,7 @@ import type { PodNetwork } from './network/pod-network.ts';
 import { openDiskUse, openMeters } from './open-meters.ts';
 import { openStorage, type Storage } from './open-storage.ts';
 import { openStreaming, type Streaming } from './open-streaming.ts';
-import { findOrphans } from './recovery/orphans.ts';
+import { findOrphanCgroups, findOrphans } from './recovery/orphans.ts';
 import { lostObjects, tellLost, type LostObjects } from './recovery/tell-lost.ts';
 import { createRuntimeService } from './runtime-service.ts';
 import type { RuntimeSettings } from './settings.ts';
@@ -91,7 +91,7 @@ export async function createRuntime(settings: RuntimeSettings, deps: RuntimeDeps
 
   // Before they are released.
   const lost = hadRecords ? NOTHING_LOST : await findLost(ground, storage, assembled.rt);
-  const tookUp = await assembled.takeUp(() => storage.snapshots.list());
+  const tookUp = await assembled.takeUp(() => storage.snapshots.list(), deps.serving);
   const recovered = recoverTheRest({ objectsRecovered: tookUp.recovered, lost }, ground, storage, networks);
 
   const meters = openMeters(ground, host, kernel, storage);
@@ -154,7 +154,8 @@ async function findLost(
   storage: Storage,
   rt: RuntimeContext,
 ): Promise<LostObjects> {
-  const lost = lostObjects(await findOrphans(rt, () => storage.snapshots.list()));
+  const orphans = [...(await findOrphans(rt, () => storage.snapshots.list())), ...(await findOrphanCgroups(rt))];
+  const lost = lostObjects(orphans);
   await tellLost({ log, journal, path: paths.database }, lost, storage.layers.list().length);
   return lost;
 }

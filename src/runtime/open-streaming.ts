@@ -18,20 +18,42 @@ export interface Streaming {
 
 /** What is being executed is told to end, and what does not so is killed: a little longer than that takes. */
 const CLOSE_MS = 5_000;
+const ANY_PORT = ':0';
 
-/** CRI's calls that lead to streams, and the server of the streams. Throws FailedPrecondition where it cannot listen. */
+/**
+ * CRI's calls that lead to streams, and the server of the streams, which listens on a port of its own choice only when the first URL is asked
+ * for. Throws FailedPrecondition where it cannot listen on the port that it was given.
+ */
 export async function openStreaming(rt: RuntimeContext, listen: string): Promise<Streaming> {
   const handlers = streamHandlers(rt);
-  const server = await serve(rt, listen, handlers);
-  const answer = (url: () => string): Promise<{ url: string }> => Promise.resolve().then(() => ({ url: url() }));
+  let opening: Promise<StreamingServer> | undefined;
+  const opened = async (): Promise<StreamingServer> => {
+    opening ??= serve(rt, listen, handlers);
+    try {
+      return await opening;
+    } catch (error) {
+      opening = undefined;
+      throw error;
+    }
+  };
+  if (!listen.endsWith(ANY_PORT)) await opened();
   return {
     calls: {
-      exec: (_op, request) => answer(() => server.execUrl(checkExec(rt, request))),
-      attach: (_op, request) => answer(() => server.attachUrl(checkAttach(rt, request))),
-      portForward: (_op, request) => answer(() => server.portForwardUrl(checkPortForward(rt, request))),
+      exec: async (_op, request) => {
+        const exec = checkExec(rt, request);
+        return { url: (await opened()).execUrl(exec) };
+      },
+      attach: async (_op, request) => {
+        const attach = checkAttach(rt, request);
+        return { url: (await opened()).attachUrl(attach) };
+      },
+      portForward: async (_op, request) => {
+        const portForward = checkPortForward(rt, request);
+        return { url: (await opened()).portForwardUrl(portForward) };
+      },
     },
     close: async () => {
-      await server.close();
+      await (await opening)?.close();
       await endsWithin(rt.clock, handlers.idle(), CLOSE_MS);
     },
   };

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { RuntimeContext } from '../context.ts';
 import { ID, oneContainer } from '../fake-one-container.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
-import { findOrphans, releaseOrphans } from './orphans.ts';
+import { findOrphanCgroups, releaseOrphans } from './orphans.ts';
 
 const A = 'a'.repeat(64);
 const B = 'b'.repeat(64);
@@ -74,9 +74,6 @@ async function withGroups(
           .list()
           .map((record) => ({ ...record, meta: { ...record.meta, facts: { ...record.meta.facts, cgroupPath } } })),
     },
-    ledger: { owners: () => [] },
-    folders: { names: () => Promise.resolve([]) },
-    paths: { sandboxes: '/s', containers: '/c', exits: { written: '/e', kept: '/k' } },
     cgroups: {
       ...rt.cgroups,
       children: (path: string) => Promise.resolve([...(groups[path] ?? [])]),
@@ -93,11 +90,31 @@ test('a pod group that no sandbox has is left over, whatever it is called by; a 
     '/gantry/pod11-22': [ID, B],
   };
   const { parts } = await withGroups(groups, '/gantry/pod11-22');
-  assert.deepEqual(await findOrphans(parts, () => Promise.resolve([])), [
+  assert.deepEqual(await findOrphanCgroups(parts), [
     { kind: 'cgroup', path: `/gantry/pod11-22/${B}` },
     { kind: 'cgroup', path: '/gantry/pod33-44' },
     { kind: 'cgroup', path: `/gantry/pod${A}` },
   ]);
+});
+
+test('what gets its record, or loses it, while the groups are listed is nobody’s leftover', async () => {
+  const groups = { '/gantry': ['pod11-22', `pod${A}`], '/gantry/pod11-22': [ID, B] };
+  const { parts } = await withGroups(groups, '/gantry/pod11-22');
+  const { sandboxes, containers } = parts;
+  const made = new Set<string>();
+  const changing = {
+    ...parts,
+    sandboxes: { get: () => undefined, list: () => (made.size === 0 ? sandboxes.list() : []) },
+    containers: { list: () => containers.list(), get: (id: string) => (made.has(id) ? { id } : undefined) },
+    cgroups: {
+      ...parts.cgroups,
+      children: (path: string) => {
+        made.add(B);
+        return parts.cgroups.children(path);
+      },
+    },
+  } as unknown as RuntimeContext;
+  assert.deepEqual(await findOrphanCgroups(changing), [{ kind: 'cgroup', path: `/gantry/pod${A}` }]);
 });
 
 test('a pod group that was left over is not taken from the sandbox that its pod was given since', async () => {

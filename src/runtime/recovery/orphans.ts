@@ -6,6 +6,7 @@ import { inCgroupLane } from '../release-table.ts';
 import { isOurNetns } from '../sandbox/plan-sandbox.ts';
 import { deferredNetworkSubject, parseOwner } from '../store/owners.ts';
 import { containerOfSnapshot, isVolumeName } from '../store/paths.ts';
+import type { SandboxRecord } from '../store/sandbox-record.ts';
 import { laneOfOrphan, type Orphan } from './orphan.ts';
 
 const ID = /^[0-9a-f]{64}$/;
@@ -23,8 +24,8 @@ const ORDER: readonly Orphan['kind'][] = [
 ];
 
 /**
- * Finds what is left of objects that nobody remembers: owners in the ledger, folders, snapshots, exit files, pinned networks
- * and cgroups. Only what lies in this instance's own places or carries its name: others' things look the same and stay.
+ * Finds what is left of objects that nobody remembers: owners in the ledger, folders, snapshots, exit files and pinned networks.
+ * Only what lies in this instance's own places or carries its name: others' things look the same and stay.
  * To be called before the first new object can be made.
  */
 export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise<string[]>): Promise<Orphan[]> {
@@ -56,17 +57,24 @@ export async function findOrphans(rt: RuntimeContext, snapshotIds: () => Promise
       .map((name) => join(rt.settings.netnsDir, name))
       .filter((path) => isOurNetns(path, rt.settings.instance) && !owned.has(basename(path)))
       .map((path): Orphan => ({ kind: 'netns', path })),
-    ...(await orphanCgroups(rt, known)),
   ];
 }
 
-async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean): Promise<Orphan[]> {
+/**
+ * The same of cgroups, at any time: whoever makes one has a record before, and what is removed meanwhile had one. Apart, because hundreds of
+ * folders are listed for fifty pods, on cgroup v1 in each hierarchy.
+ */
+export async function findOrphanCgroups(rt: RuntimeContext): Promise<Orphan[]> {
   const parent = rt.settings.cgroupParent;
+  const before = rt.sandboxes.list();
+  const knownBefore = new Set([...before, ...rt.containers.list()].map(({ meta }) => meta.id));
+  const known = (id: string): boolean =>
+    knownBefore.has(id) || rt.sandboxes.get(id) !== undefined || rt.containers.get(id) !== undefined;
   const orphans: Orphan[] = [];
   for (const pod of await rt.cgroups.children(parent)) {
     const path = join(parent, pod);
     // By the id of its sandbox, or by that of the pod, which only whoever asked for the sandbox knows.
-    if (podOfCgroup(rt.settings, pod) !== undefined && !isPodOfSandbox(rt, path)) {
+    if (podOfCgroup(rt.settings, pod) !== undefined && !isPodOf([...before, ...rt.sandboxes.list()], path)) {
       orphans.push({ kind: 'cgroup', path });
       continue;
     }
@@ -79,8 +87,8 @@ async function orphanCgroups(rt: RuntimeContext, known: (id: string) => boolean)
   return orphans;
 }
 
-function isPodOfSandbox(rt: Pick<RuntimeContext, 'sandboxes'>, path: string): boolean {
-  return rt.sandboxes.list().some(({ meta }) => `${meta.facts.cgroupPath}/`.startsWith(`${path}/`));
+function isPodOf(sandboxes: readonly SandboxRecord[], path: string): boolean {
+  return sandboxes.some(({ meta }) => `${meta.facts.cgroupPath}/`.startsWith(`${path}/`));
 }
 
 /** Releases one orphan. Idempotent; throws while it is there. */
@@ -127,7 +135,7 @@ export async function releaseOrphan(op: Op, rt: RuntimeContext, orphan: Orphan):
     case 'cgroup':
       await inCgroupLane(rt.lanes, orphan.path, async (laneOp) => {
         // Its pod may have been given a new sandbox since the look.
-        if (isPodOfSandbox(rt, orphan.path)) return;
+        if (isPodOf(rt.sandboxes.list(), orphan.path)) return;
         for (const [id, path] of await tasksIn(rt, orphan.path)) await deleteLostTask(laneOp, rt, id, path);
         await rt.cgroups.killAll(laneOp, orphan.path);
         await rt.cgroups.remove(laneOp, orphan.path);

@@ -167,3 +167,32 @@ test('whether a command ran is asked until it is known: neither undone nor taken
   await one.clock.advance(400_000);
   assert.equal(stateOf(one), 'running');
 });
+
+test('nothing is looked at before requests are taken; what is asked of an object by then waits behind its look', async () => {
+  const one = await oneContainer();
+  const { rt, clock } = one;
+  const serving = Promise.withResolvers<undefined>();
+  const order: string[] = [];
+  one.world.readExit = () => {
+    order.push('look');
+    return Promise.resolve(undefined);
+  };
+  const recovered = recover(
+    rt,
+    [],
+    serving.promise.then(() => undefined),
+  );
+  const asked = rt.lanes.enqueue(ID, {
+    name: 'a request',
+    timeoutMs: 10_000,
+    run: () => Promise.resolve(void order.push('request')),
+  });
+  await clock.advance(100);
+  assert.deepEqual(order, []);
+  serving.resolve(undefined);
+  await clock.advance(100);
+  await asked;
+  assert.deepEqual(order, ['look', 'request']);
+  await clock.advance(10_000);
+  await recovered;
+});
