@@ -60,13 +60,13 @@ export class Cgroups {
 
   /** Makes the cgroup and the missing ones above it; one that is there already is fine. Sets the limits given. */
   async create(path: string, resources: CgroupResources = {}): Promise<void> {
-    for (const place of this.#places.all(path)) {
+    await this.#places.each(path, async (place) => {
       if (this.host.mode === 'v2') await this.#enableDown(place, dirname(place.directory));
       await mkdir(place.directory, { recursive: true }).catch((error: unknown) => {
         throw fromNodeError(error, `make cgroup ${place.directory}`);
       });
       if (this.#places.needsCpuset(place)) await inheritCpuset(place.root, place.directory);
-    }
+    });
     await this.setResources(path, resources);
   }
 
@@ -76,18 +76,17 @@ export class Cgroups {
    * would turn it into a threaded domain, whose children take no process.
    */
   async createBelow(path: string): Promise<boolean> {
-    let made = false;
-    for (const place of this.#places.all(path)) {
+    const made = await this.#places.each(path, async (place) => {
       try {
         await mkdir(place.directory);
       } catch (error) {
-        if (errnoOf(error) === 'ENOENT') continue;
+        if (errnoOf(error) === 'ENOENT') return false;
         if (errnoOf(error) !== 'EEXIST') throw fromNodeError(error, `make cgroup ${place.directory}`);
       }
-      made = true;
       if (this.#places.needsCpuset(place)) await inheritCpuset(place.root, place.directory);
-    }
-    return made;
+      return true;
+    });
+    return made.includes(true);
   }
 
   async setResources(path: string, resources: CgroupResources): Promise<void> {
@@ -106,18 +105,15 @@ export class Cgroups {
 
   /** Names of the cgroups directly below, over all trees. Empty when it is not there. */
   async children(path: string): Promise<string[]> {
-    const names = new Set<string>();
-    for (const place of this.#places.all(path)) {
-      for (const child of (await childrenOf(place.directory)) ?? []) names.add(basename(child));
-    }
-    return [...names].sort();
+    const found = await this.#places.each(path, ({ directory }) => childrenOf(directory));
+    return [...new Set(found.flatMap((children) => children ?? []).map((child) => basename(child)))].sort();
   }
 
   /** Takes the cgroup and all below it away. Kills nothing: Unavailable, with `details.pids`, while processes are in it. */
   async remove(op: Op, path: string): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       let busy: unknown;
-      for (const place of this.#places.all(path)) {
+      await this.#places.each(path, async (place) => {
         for (const directory of await deepestFirst(place.directory)) {
           try {
             await rmdir(directory);
@@ -127,7 +123,7 @@ export class Cgroups {
             busy = error;
           }
         }
-      }
+      });
       if (busy === undefined) return;
       const pids = await this.procs(path, true);
       if (pids.length > 0 || attempt >= RMDIR_ATTEMPTS) {
@@ -181,8 +177,7 @@ export class Cgroups {
 
   /** Puts a process into the (existing) cgroup in every tree. NotFound when the process or the cgroup is gone. */
   async moveProcess(path: string, pid: number): Promise<void> {
-    for (const place of this.#places.all(path))
-      await writeCgroupFile(join(place.directory, 'cgroup.procs'), String(pid));
+    await this.#places.each(path, ({ directory }) => writeCgroupFile(join(directory, 'cgroup.procs'), String(pid)));
   }
 
   async joinSelf(path: string): Promise<void> {

@@ -56,7 +56,7 @@ function workerThread(workerData: WatcherThreadData): WatcherThread {
   return worker;
 }
 
-/** Says when processes end that are no children of ours: one thread waits for all of them. */
+/** Says when processes end that are no children of ours: one thread waits for all of them, from the first on. */
 export class PidfdWatcher implements Disposable {
   readonly #epoll: number;
   readonly #wake: number;
@@ -71,6 +71,7 @@ export class PidfdWatcher implements Disposable {
     this.#wakeThread();
   };
   #token = 0;
+  #begun = false;
   #closed = false;
 
   constructor({ clock = systemClock, log = silentLog, startThread = workerThread }: PidfdWatcherDeps = {}) {
@@ -80,7 +81,6 @@ export class PidfdWatcher implements Disposable {
     this.#epoll = checked(libc.epollCreate1(EPOLL_CLOEXEC), 'epoll_create1');
     this.#wake = checked(libc.eventfd(0, EFD_CLOEXEC_NONBLOCK), 'eventfd');
     this.#control(EPOLL_CTL_ADD, this.#wake, EPOLLIN, 0);
-    this.#start();
     // The thread sits in the kernel: without a nudge the end of the process would wait for it.
     process.once('exit', this.#onProcessExit);
   }
@@ -108,6 +108,7 @@ export class PidfdWatcher implements Disposable {
     }
     // What the thread says of it comes by an event of ours, after this.
     this.#watched.set(token, { pidfd, onExit });
+    if (!this.#begun) this.#start();
     return {
       [Symbol.dispose]: () => {
         this.#forget(token);
@@ -143,6 +144,7 @@ export class PidfdWatcher implements Disposable {
 
   /** What has ended while there is no thread is still to be heard of by the next one. */
   #start(): void {
+    this.#begun = true;
     const thread = this.#startThread({ epoll: this.#epoll, stop: this.#stop });
     this.#thread = thread;
     thread.on('message', (tokens) => {

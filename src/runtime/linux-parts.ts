@@ -1,4 +1,4 @@
-import { mkdir, readdir, statfs } from 'node:fs/promises';
+import { mkdir, statfs } from 'node:fs/promises';
 import { Socket } from 'node:net';
 import { join } from 'node:path';
 import { errnoOf, unavailable } from '../lib/errors.ts';
@@ -82,26 +82,12 @@ export function cgroupTree(cgroups: Cgroups, unitCgroups: UnitCgroups): CgroupTr
     killAll: (op, path) => cgroups.killAll(op, path),
     thaw: (_op, path) => cgroups.thaw(path),
     remove: (op, path) => unitCgroups.remove(op, path),
-    children: (path) => cgroupChildren(cgroups, path),
+    children: (path) => cgroups.children(path),
     hostSets,
     planLimits: (path, wanted, known) => cgroups.limits.plan(path, wanted, known),
     applyLimits: (changes) => unitCgroups.applyLimits(changes),
     takeLimitsBack: (changes) => unitCgroups.takeLimitsBack(changes),
   };
-}
-
-async function cgroupChildren({ host }: Cgroups, path: string): Promise<string[]> {
-  const names = new Set<string>();
-  for (const { mountPoint } of [...host.v1, ...(host.unified === undefined ? [] : [host.unified])]) {
-    try {
-      for (const entry of await readdir(join(mountPoint, path), { withFileTypes: true })) {
-        if (entry.isDirectory()) names.add(entry.name);
-      }
-    } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') throw error;
-    }
-  }
-  return [...names];
 }
 
 export const folders: Folders = {

@@ -113,8 +113,8 @@ export class SpecBuilder {
     const { bundle, rootfs } = this.#deps.paths.container(meta.id);
     const { config } = meta;
     const privileged = config.linux?.securityContext?.privileged === true;
-    const [host, mounts, files, devices] = await Promise.all([
-      privileged ? hostDevices().then((all) => ({ ...this.#deps.host, devices: all })) : this.#deps.host,
+    const [devicesOfHost, mounts, files, devices] = await Promise.all([
+      privileged ? hostDevices() : [],
       mountSources(op, this.#deps, meta),
       readUserFiles(rootfs),
       this.#devices(op, meta),
@@ -122,12 +122,13 @@ export class SpecBuilder {
     const user = resolveUser(files, userRequestOf(meta));
     const apparmorProfile = await this.#appArmor(op, meta);
     const world: SpecFacts = {
-      host,
+      host: this.#deps.host,
       features: this.#featuresFor(sandbox.meta.id),
       rootfs,
       sandboxPaths: this.#deps.paths.sandbox(sandbox.meta.id),
       user,
       devices,
+      hostDevices: devicesOfHost,
       mountSources: mounts,
       ...(apparmorProfile === undefined ? {} : { apparmorProfile }),
       resources: resourcesOf({ meta, status }),

@@ -9,7 +9,7 @@ import type {
   ResourcesInput,
 } from '../oci/container-spec-input.ts';
 import type { OciFeatures } from '../oci/runtime-features.ts';
-import type { OciSeccomp } from '../oci/spec.ts';
+import type { OciDevice, OciSeccomp } from '../oci/spec.ts';
 import { sortSysctls } from '../sandbox/plan-sandbox.ts';
 import type { ContainerMeta } from '../store/container-record.ts';
 import type { SandboxPaths } from '../store/paths.ts';
@@ -28,6 +28,8 @@ export interface SpecFacts {
   /** Loaded. */
   readonly apparmorProfile?: string;
   readonly devices: readonly DeviceInput[];
+  /** Of a privileged container. */
+  readonly hostDevices?: readonly OciDevice[];
   /** Of each mount of the configuration; absent while it is only checked. */
   readonly mountSources?: readonly string[];
   /** As they were updated before the start; absent: those of the configuration. */
@@ -80,6 +82,7 @@ export function specInputOf(
     resolvConfPath: paths.resolvConf,
     mounts: mountInputs(config, world.features, world.mountSources),
     devices: world.devices,
+    ...(world.hostDevices === undefined ? {} : { hostDevices: world.hostDevices }),
     resources: world.resources ?? resourcesInput(config.linux?.resources),
     cgroupPath: facts.cgroupPath,
     systemdCgroup: cgroupDriverOf(sandbox.facts) === 'systemd',

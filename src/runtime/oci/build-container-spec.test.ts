@@ -17,7 +17,6 @@ const host: HostFacts = {
   hugePageSizes: ['2MB'],
   appArmor: true,
   seLinux: false,
-  devices: [{ type: 'c', path: '/dev/fuse', major: 10, minor: 229 }],
 };
 const seccomp = { defaultAction: 'SCMP_ACT_ERRNO' };
 const base: ContainerSpecInput = {
@@ -78,14 +77,20 @@ test('unprivileged: masked, read-only, filtered; privileged: none of it, and eve
   assert.equal(plain.process.apparmorProfile, 'gantry-default');
   assert.ok(mountAt(plain, '/sys')?.options?.includes('ro'));
   assert.deepEqual(plain.linux.resources?.devices, [{ allow: false, access: 'rwm' }]);
-  const spec = build({ privileged: true, apparmorProfile: 'gantry-default' });
+  const hostDevices = [{ type: 'c', path: '/dev/fuse', major: 10, minor: 229 }] as const;
+  assert.equal(build({ hostDevices }).linux.devices, undefined);
+  const spec = build({ privileged: true, hostDevices, apparmorProfile: 'gantry-default' });
   assert.deepEqual([spec.linux.maskedPaths, spec.linux.readonlyPaths, spec.linux.seccomp], [[], [], undefined]);
   assert.equal(spec.process.apparmorProfile, undefined);
   assert.ok(mountAt(spec, '/sys')?.options?.includes('rw'));
   assert.ok(mountAt(spec, '/sys/fs/cgroup')?.options?.includes('rw'));
-  assert.deepEqual(spec.linux.devices, host.devices);
+  assert.deepEqual(spec.linux.devices, hostDevices);
   const device = { type: 'c', path: '/dev/fuse', major: 5, minor: 6 } as const;
-  const other = build({ privileged: true, devices: [{ containerPath: '/dev/fuse', device, permissions: 'r' }] });
+  const other = build({
+    privileged: true,
+    hostDevices,
+    devices: [{ containerPath: '/dev/fuse', device, permissions: 'r' }],
+  });
   assert.deepEqual(other.linux.devices, [device], 'what is asked for takes its place');
   assert.deepEqual(spec.linux.resources?.devices, [{ allow: true, access: 'rwm' }]);
   assert.deepEqual(spec.process.capabilities?.bounding, CAPABILITIES);

@@ -34,7 +34,7 @@ export const READONLY_PATHS: readonly string[] = [
 /** The container's `config.json`. Pure. Throws InvalidArgument for what cannot be: no command, an unknown capability … */
 export function buildContainerSpec(input: ContainerSpecInput): OciSpec {
   const privileged = input.privileged === true;
-  const devices = containerDevices(input.host, privileged, input.devices);
+  const devices = containerDevices(input);
   const propagation = rootfsPropagation(input.mounts);
   const uts = input.namespaces.uts;
   return {

@@ -25,8 +25,6 @@ export interface HostFacts {
   /** Whether the kernel has it, and it is on. */
   readonly appArmor: boolean;
   readonly seLinux: boolean;
-  /** Every device node of the host's /dev, for privileged containers: to be looked at again for each. */
-  readonly devices: readonly OciDevice[];
 }
 
 export type NamespaceChoice =
@@ -121,6 +119,8 @@ export interface ContainerSpecInput {
   readonly resolvConfPath?: string;
   readonly mounts?: readonly MountInput[];
   readonly devices?: readonly DeviceInput[];
+  /** Every device node of the host's /dev, as it is now; given to privileged containers alone. */
+  readonly hostDevices?: readonly OciDevice[];
 
   readonly resources?: ResourcesInput;
   /** Path below the cgroup mounts, made by the OCI runtime: `/gantry-x/pod<uid>/<container id>`. */

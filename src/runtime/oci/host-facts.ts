@@ -4,7 +4,6 @@ import type { CgroupHost } from '../../linux/cgroup-host.ts';
 import { hugePageSizes } from '../../linux/huge-pages.ts';
 import { capabilitiesOfMask } from './capabilities.ts';
 import type { HostFacts } from './container-spec-input.ts';
-import { hostDevices } from './host-devices.ts';
 
 /** What this process may do and what this host has. Once at start. */
 export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
@@ -22,7 +21,6 @@ export async function gatherHostFacts(cgroups: CgroupHost): Promise<HostFacts> {
     hugePageSizes: hasHugetlb(cgroups) ? await hugePageSizes() : [],
     appArmor: (await readFile('/sys/module/apparmor/parameters/enabled', 'utf8').catch(() => '')).trim() === 'Y',
     seLinux: await exists('/sys/fs/selinux/enforce'),
-    devices: await hostDevices(),
   };
 }
 

@@ -1,5 +1,5 @@
 import { invalidArgument } from '../../lib/errors.ts';
-import type { DeviceInput, HostFacts, ResourcesInput } from './container-spec-input.ts';
+import type { ContainerSpecInput, HostFacts, ResourcesInput } from './container-spec-input.ts';
 import type { OciDevice, OciDeviceRule, OciResources } from './spec.ts';
 
 /** Limits in the OCI's shape. Zero or absent means not limited, as in the CRI. */
@@ -49,11 +49,14 @@ export function clampOomScoreAdj(
 }
 
 /** The nodes that a container gets besides the OCI runtime's own (null, zero, tty …), and what it may do with them. */
-export function containerDevices(
-  host: HostFacts,
-  privileged: boolean,
-  devices: readonly DeviceInput[] = [],
-): { readonly nodes: readonly OciDevice[]; readonly rules: readonly OciDeviceRule[] } {
+export function containerDevices({
+  privileged = false,
+  devices = [],
+  hostDevices = [],
+}: Pick<ContainerSpecInput, 'privileged' | 'devices' | 'hostDevices'>): {
+  readonly nodes: readonly OciDevice[];
+  readonly rules: readonly OciDeviceRule[];
+} {
   const rules: OciDeviceRule[] = [{ allow: false, access: 'rwm' }];
   const nodes: OciDevice[] = [];
   for (const { containerPath, device, permissions } of devices) {
@@ -70,7 +73,7 @@ export function containerDevices(
   if (!privileged) return { nodes, rules };
   const named = new Set(nodes.map(({ path }) => path));
   return {
-    nodes: [...host.devices.filter(({ path }) => !named.has(path)), ...nodes],
+    nodes: [...hostDevices.filter(({ path }) => !named.has(path)), ...nodes],
     rules: [{ allow: true, access: 'rwm' }],
   };
 }

@@ -5,6 +5,7 @@ import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { buildInfraSpec, prepareInfraRootfs } from '../../../src/runtime/oci/build-infra-spec.ts';
+import { hostDevices } from '../../../src/runtime/oci/host-devices.ts';
 import type { ContainerSpecInput } from '../../../src/runtime/oci/container-spec-input.ts';
 import { SeccompProfiles } from '../../../src/runtime/oci/seccomp.ts';
 import { readUserFiles, resolveUser } from '../../../src/runtime/oci/user.ts';
@@ -50,7 +51,7 @@ await test('specifications, as the kernel sees them', needsRoot, async (t) => {
     assert.equal(plain[0], '0');
     assert.equal(plain.includes('rw'), false);
     assert.equal(plain.includes('devices'), false);
-    const privileged = (await run(script, { privileged: true })).trim().split('\n');
+    const privileged = (await run(script, { privileged: true, hostDevices: await hostDevices() })).trim().split('\n');
     assert.ok(privileged.includes('rw'));
     if (existsSync('/dev/fuse') || existsSync('/dev/net/tun')) assert.ok(privileged.includes('devices'));
   });
