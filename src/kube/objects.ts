@@ -143,12 +143,22 @@ export interface Namespace {
   status?: core.NamespaceStatus;
 }
 
+/** The field's types know less of it. */
+export interface NodeRuntimeHandler {
+  name: string;
+  features: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean };
+}
+
 export interface Node {
   apiVersion: 'v1';
   kind: 'Node';
   metadata: ObjectMeta;
   spec?: core.NodeSpec;
-  status?: core.NodeStatus;
+  status?: Omit<core.NodeStatus, 'runtimeHandlers'> & {
+    /** By name; the empty one is that of pods without a runtime class. */
+    runtimeHandlers?: NodeRuntimeHandler[];
+    features?: { supplementalGroupsPolicy?: boolean };
+  };
 }
 
 /** Resource name (as in the URL) to object type. */

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts';
 import { isKind, messageOf } from '../../lib/errors.ts';
 import type { RuntimeService } from '../../cri/services.ts';
 import type { KubeClient } from '../../kube/client.ts';
-import type { Node } from '../../kube/objects.ts';
+import type { Node, NodeRuntimeHandler } from '../../kube/objects.ts';
 import { sameStatus } from '../status/pod-status.ts';
 import { readHostAddresses } from './host-facts.ts';
 import { nodeObject } from './node-object.ts';
@@ -43,6 +43,7 @@ export class NodeAgent {
   #runtimeName = 'gantry';
   #runtimeVersion = '';
   #features: RuntimeFeatures = NO_FEATURES;
+  #runtimeHandlers: readonly NodeRuntimeHandler[] = [];
   #problems: readonly string[] = ['the runtime has not answered yet'];
   #networkProblem: { readonly reason: string; readonly message: string } | undefined;
   #diskShortage: string | undefined;
@@ -110,6 +111,10 @@ export class NodeAgent {
       );
       // The empty name is the handler of a pod that names none.
       const ofHandler = runtimeHandlers.find(({ name }) => name === '')?.features ?? NO_FEATURES;
+      this.#runtimeHandlers = runtimeHandlers.map(({ name, features: of }) => {
+        const { recursiveReadOnlyMounts, userNamespaces } = of ?? NO_FEATURES;
+        return { name, features: { recursiveReadOnlyMounts, userNamespaces } };
+      });
       this.#features = { ...ofHandler, supplementalGroupsPolicy: features?.supplementalGroupsPolicy === true };
       const unmet = (status?.conditions ?? []).filter((condition) => !condition.status);
       this.#diskShortage = unmet.find(({ type }) => type === DISK_CONDITION)?.message;
@@ -143,6 +148,8 @@ export class NodeAgent {
       machine: await machineFacts(this.#deps.bootId),
       runtimeVersion: this.#runtimeVersion,
       agentVersion: this.#deps.agentVersion,
+      runtimeHandlers: this.#runtimeHandlers,
+      features: { supplementalGroupsPolicy: this.#features.supplementalGroupsPolicy },
       problems: [...this.#problems, ...this.#deps.problems()],
       networkProblem: this.#networkProblem,
       diskShortage: this.#diskShortage,

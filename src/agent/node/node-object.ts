@@ -1,5 +1,5 @@
 import { hugePagesResource } from '../../kube/huge-pages.ts';
-import type { New, Node, NodeCondition } from '../../kube/objects.ts';
+import type { New, Node, NodeCondition, NodeRuntimeHandler } from '../../kube/objects.ts';
 import { rfc3339Seconds } from '../status/kube-time.ts';
 
 export interface NodeInput {
@@ -20,6 +20,9 @@ export interface NodeInput {
   /** `gantry://0.1.0` */
   readonly runtimeVersion: string;
   readonly agentVersion: string;
+  /** As the runtime says. */
+  readonly runtimeHandlers: readonly NodeRuntimeHandler[];
+  readonly features: { readonly supplementalGroupsPolicy: boolean };
   /** What is wrong beside the network; with neither: ready. */
   readonly problems: readonly string[];
   /** Why the runtime can connect no pod, in its own words. */
@@ -65,6 +68,8 @@ export function nodeObject(input: NodeInput): New<Node> {
         { type: 'Hostname', address: input.name },
       ],
       conditions: conditions(input),
+      runtimeHandlers: [...input.runtimeHandlers],
+      features: input.features,
       nodeInfo: {
         architecture: machine.architecture,
         kernelVersion: machine.kernelVersion,
