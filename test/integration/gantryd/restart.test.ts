@@ -2,9 +2,10 @@ import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { after, afterEach, before, describe, test } from 'node:test';
+import { connectCri, type CriConnection } from '../../../src/cri/client.ts';
 import { ContainerState } from '../../../src/cri/gen/api.ts';
 import { connectApi } from '../../../src/kube/http/connect.ts';
-import { messageOf } from '../../../src/lib/errors.ts';
+import { isKind, messageOf } from '../../../src/lib/errors.ts';
 import { isAlive, processIdentity, type ProcessKey } from '../../../src/linux/procfs.ts';
 import { eventually, freePort, Gantryd, IMAGE, op, podOf } from '../../support/gantryd.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
@@ -131,6 +132,55 @@ describe('a daemon that ends, by SIGKILL or SIGTERM, and the one after it', { sk
     await writeFile(path, manifest);
     await daemon.gantry('delete', '-f', path);
     assert.match(await daemon.gantry('explain', 'pod', 'hello'), /the preStop hook has run[^]*Nothing is pending\./);
+    await leaks.assertNone();
+  });
+
+  test('asked over CRI in its first moment, it answers of nothing that it has not looked at', async () => {
+    const waits = 'trap "exit 5" TERM; while :; do sleep 1 & wait $!; done';
+    await daemon.create(podOf('asked', [{ script: waits }, { script: waits }], { restartPolicy: 'Never' }));
+    await daemon.ready('asked');
+    const { main, c1 } = await identities('asked');
+    assert.ok(main && c1);
+    const { containers } = await daemon.cri.runtime.listContainers(op, { filter: undefined });
+    const idOf = (name: string): string => containers.find(({ metadata }) => metadata?.name === name)?.id ?? '';
+    const restart = daemon.restart('SIGKILL', async () => {
+      process.kill(main.pid, 'SIGTERM');
+      await eventually(
+        () => isAlive(main),
+        (alive) => !alive,
+        'its end',
+      );
+    });
+    await eventually(
+      async () => (await readiness(daemon.root.apiSocket)) === 'nobody',
+      (gone) => gone,
+      'the end of the daemon',
+    );
+    /** Of the first daemon that answers. */
+    const first = async <T>(ask: (cri: CriConnection) => Promise<T>): Promise<T> => {
+      for (;;) {
+        const cri = connectCri(daemon.root.criSocket);
+        try {
+          return await ask(cri);
+        } catch (error) {
+          if (!isKind(error, 'Unavailable')) throw error;
+        } finally {
+          cri.close();
+        }
+      }
+    };
+    const [stopped, executed] = await Promise.all([
+      first(async ({ runtime }) => {
+        await runtime.stopContainer(op, { containerId: idOf('main'), timeout: 30n });
+        return (await runtime.containerStatus(op, { containerId: idOf('main'), verbose: false })).status;
+      }),
+      first(({ runtime }) => runtime.execSync(op, { containerId: idOf('c1'), cmd: ['echo', 'there'], timeout: 30n })),
+      restart,
+    ]);
+    assert.deepEqual([stopped?.state, stopped?.exitCode], [ContainerState.CONTAINER_EXITED, 5]);
+    assert.equal(executed.stdout.toString(), 'there\n');
+    assert.deepEqual((await identities('asked'))['c1'], c1);
+    await daemon.gantry('delete', 'pod', 'asked');
     await leaks.assertNone();
   });
 
