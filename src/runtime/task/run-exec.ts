@@ -64,7 +64,7 @@ export async function runExec(
     await writeFile(place.processFile, JSON.stringify(processOf(own, command, stdio)), { mode: 0o600 });
     await context.cgroups.createSubgroup(place.cgroup);
     await context.faults.reach('exec/cgroup-made');
-    const begun = (): Promise<void> => keepOomScore(context, place, own, command);
+    const begun = (pid: number): Promise<void> => keepOomScore(context, place, own, command, pid);
     return await run(op, context, task, place, stdio, begun);
   } finally {
     // Nobody waits for that. What is still there when we are killed is taken away by the next daemon.
@@ -110,16 +110,28 @@ function environmentOf(lines: readonly string[], terminal: boolean): readonly st
   return terminal && lines.every((line) => !line.startsWith('TERM=')) ? [...lines, DEFAULT_TERM] : lines;
 }
 
-/** runc gives what it executes the value that the container was made with, whatever the process's specification says; and none was its monitor's. */
+/**
+ * Whatever the process's specification says, runc gives what it executes the value that the container was made with, and crun, or runc where there
+ * was none, its monitor's, which is ours. Another one the command has chosen by itself.
+ */
 async function keepOomScore(
   context: TaskContext,
   place: ExecPlace,
   own: OciProcess,
   { oomScoreAdj }: ExecCommand,
+  pid: number,
 ): Promise<void> {
-  if (oomScoreAdj === undefined || oomScoreAdj === own.oomScoreAdj) return;
-  const before = own.oomScoreAdj ?? Number(await readFile('/proc/self/oom_score_adj', 'utf8'));
-  await context.cgroups.changeOomScores(place.cgroup, before, oomScoreAdj);
+  if (oomScoreAdj === undefined) return;
+  const given = await oomScoreOf(pid);
+  if (given === undefined || given === oomScoreAdj) return;
+  if (given !== own.oomScoreAdj && given !== (await oomScoreOf('self'))) return;
+  await context.cgroups.changeOomScores(place.cgroup, given, oomScoreAdj);
+}
+
+/** Undefined: it has ended. */
+async function oomScoreOf(pid: number | 'self'): Promise<number | undefined> {
+  const text = await readFile(`/proc/${String(pid)}/oom_score_adj`, 'utf8').catch(() => undefined);
+  return text === undefined ? undefined : Number(text);
 }
 
 async function run(
@@ -128,7 +140,7 @@ async function run(
   task: Task,
   place: ExecPlace,
   stdio: ExecStdio,
-  begun: () => Promise<void>,
+  begun: (pid: number) => Promise<void>,
 ): Promise<number> {
   const monitor = await spawnWith(context, task, place, stdio);
   try {
@@ -137,7 +149,7 @@ async function run(
       startedPid(op, context, task, place, monitor, stdio),
       moveMonitor(context, monitor),
     ]);
-    await begun();
+    await begun(pid);
     await context.faults.reach('exec/started');
     stdio.started();
     const exitCode = await exitCodeOf(op, monitor, pid);
