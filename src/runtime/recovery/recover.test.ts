@@ -196,3 +196,18 @@ test('nothing is looked at before requests are taken; what is asked of an object
   await clock.advance(10_000);
   await recovered;
 });
+
+test('cgroups that cannot be listed keep nothing else from being released', async () => {
+  const one = await oneContainer();
+  const left = 'f'.repeat(64);
+  const forgotten: string[] = [];
+  const rt = {
+    ...one.rt,
+    cgroups: { ...one.rt.cgroups, children: () => Promise.reject(new Error('EIO')) },
+    tasks: { ...one.rt.tasks, forgetExit: (id: string) => Promise.resolve(void forgotten.push(id)) },
+  } as unknown as typeof one.rt;
+  const recovered = recover(rt, [{ kind: 'exit-file', id: left }]);
+  await one.clock.advance(10_000);
+  await recovered;
+  assert.deepEqual(forgotten, [left]);
+});

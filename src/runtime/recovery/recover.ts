@@ -45,8 +45,21 @@ export async function recover(
   for (const id of containerIds) resumeContainer(rt, id);
   for (const id of sandboxIds) resumeSandbox(rt, id);
   await rt.faults.reach('recovery/resumed');
-  await releaseOrphans(rt, [...orphans, ...(await findOrphanCgroups(rt))]);
+  await releaseOrphans(rt, [...orphans, ...(await orphanCgroups(rt))]);
   await rt.faults.reach('recovery/orphans-done');
+}
+
+/** What cannot be listed keeps nothing else from being released. */
+async function orphanCgroups(rt: RuntimeContext): Promise<Orphan[]> {
+  try {
+    return await findOrphanCgroups(rt);
+  } catch (error) {
+    rt.log.warn(
+      { error: messageOf(error) },
+      'cgroups without an owner cannot be looked for: they stay until the next start',
+    );
+    return [];
+  }
 }
 
 async function inLane(
