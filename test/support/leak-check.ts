@@ -7,8 +7,12 @@ export type { LeakRoots } from './leak-probes.ts';
 /** What is gone a moment later is no leak: the last steps of a pod's end run after its object is gone. */
 const SETTLE_MS = 30_000;
 const LOOK_AGAIN_MS = 100;
-/** What a Gantry has for all its pods goes a moment after the last of them, which may be after the first look. */
-const MAY_GO: readonly string[] = ['links', 'iptables rules'];
+/** What a Gantry has for all its pods goes a moment after the last of them, which may be after the first look; so does what takes it away. */
+const MAY_GO: Readonly<Record<string, RegExp>> = {
+  links: /^/,
+  'iptables rules': /^/,
+  processes: /^\d+ ip6?tables /,
+};
 
 /**
  * Compares what a Gantry holds outside itself before and after a test: processes, mounts, network namespaces, addresses,
@@ -53,7 +57,8 @@ export function compare(before: Findings, after: Findings, only?: readonly strin
     if (only !== undefined && !only.includes(probe)) continue;
     const then = before.get(probe) ?? [];
     const came = now.filter((line) => !then.includes(line)).map((line) => `  + ${line}`);
-    const went = MAY_GO.includes(probe) ? [] : then.filter((line) => !now.includes(line)).map((line) => `  - ${line}`);
+    const gone = then.filter((line) => !now.includes(line) && MAY_GO[probe]?.test(line) !== true);
+    const went = gone.map((line) => `  - ${line}`);
     if (came.length + went.length > 0) blocks.push([`${probe}:`, ...came, ...went].join('\n'));
   }
   return blocks.join('\n');

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { access, mkdir, mkdtemp, readdir, readFile, rmdir, unlink, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { access, mkdir, mkdtemp, readdir, readFile, rmdir, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -112,4 +113,23 @@ test('what goes within the given time is no leak, what went is named', root, asy
   const settled = check.assertNone();
   await writeFile(file, '');
   await settled;
+});
+
+test('what takes the rules of the last pod away may end after the first look, and nothing else', root, async () => {
+  const place = await TempRoot.make();
+  const iptables = join(place.dir, 'iptables');
+  await symlink('/bin/sh', iptables);
+  for (const [program, went] of [
+    [iptables, /^$/],
+    ['/bin/sh', /processes:\n {2}- \d+ sh /],
+  ] as const) {
+    const child = spawn(program, ['-c', 'read line', place.instance], { stdio: ['pipe', 'ignore', 'ignore'] });
+    const check = await LeakCheck.begin(place.leakRoots());
+    assert.match(await leaks(check), /^$/);
+    const ended = once(child, 'exit');
+    child.stdin.end();
+    await ended;
+    assert.match(await leaks(check), went);
+  }
+  await place[Symbol.asyncDispose]();
 });
