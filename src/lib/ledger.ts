@@ -195,12 +195,18 @@ export class Ledger {
 
   /**
    * Releases what the owner holds, last acquired first. One that cannot be released does not stop the others: it stays
-   * in the ledger and is returned. `only` limits the release to some kinds.
+   * in the ledger and is returned. `only` limits the release to some kinds, or to some entries.
    */
-  async release(op: Op, owner: string, releasers: Releasers, only?: readonly string[]): Promise<ReleaseFailure[]> {
+  async release(
+    op: Op,
+    owner: string,
+    releasers: Releasers,
+    only?: readonly string[] | ((entry: LedgerEntry) => boolean),
+  ): Promise<ReleaseFailure[]> {
     const failures: ReleaseFailure[] = [];
+    const isMeant = typeof only === 'function' ? only : ({ kind }: LedgerEntry) => only?.includes(kind) !== false;
     for (const entry of this.entriesOf(owner).reverse()) {
-      if (only !== undefined && !only.includes(entry.kind)) continue;
+      if (!isMeant(entry)) continue;
       const releaser = releasers[entry.kind];
       try {
         if (releaser === undefined) throw internal(`nothing knows how to release a ${entry.kind}`);

@@ -42,6 +42,7 @@ type Made =
   | 'cleanups'
   | 'followUps'
   | 'checkpoints'
+  | 'checkpointFolders'
   | 'starts'
   | 'removals'
   | 'sandboxStops'
@@ -130,6 +131,7 @@ function assembleContext({ exitSources, networkReleasers, ...parts }: RuntimePar
     cleanups: new SingleFlight(),
     followUps: new SingleFlight(),
     checkpoints: new SingleFlight(),
+    checkpointFolders: new Set(),
     starts: new SingleFlight(),
     removals: new SingleFlight(),
     sandboxStops: new SingleFlight(),

@@ -77,6 +77,8 @@ export interface RuntimeContext {
   readonly followUps: SingleFlight;
   /** Checkpoints that are made now, by container and place. */
   readonly checkpoints: SingleFlight;
+  /** The folders that they are made in: others of a container are an earlier daemon's. */
+  readonly checkpointFolders: Set<string>;
   /** Starts that run now, by container id. */
   readonly starts: SingleFlight;
   readonly removals: SingleFlight;

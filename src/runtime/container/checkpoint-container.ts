@@ -5,6 +5,7 @@ import type { CheckpointContainerRequest, CheckpointContainerResponse } from '..
 import { recordStep } from '../../journal/record-step.ts';
 import { raceSignal, withLimit, type Op } from '../../lib/abort.ts';
 import { invalidArgument } from '../../lib/errors.ts';
+import type { LedgerEntry } from '../../lib/ledger.ts';
 import { settleAll } from '../../lib/settle-all.ts';
 import type { RuntimeContext } from '../context.ts';
 import { containerOwner } from '../store/owners.ts';
@@ -15,7 +16,7 @@ import { subjectOf } from './subject.ts';
 
 /** CRI leaves the default to the runtime. Memory is written at some hundred MB a second. */
 const DEFAULT_TIMEOUT_MS = 600_000;
-/** The ledger's name of the folder that a checkpoint is made in; a container holds no other. */
+/** The ledger's name of a folder that a checkpoint is made in; a container holds no other kind of folder. */
 const KIND = 'directory';
 
 /**
@@ -42,13 +43,17 @@ export async function checkpointContainer(
   return {};
 }
 
-/** Takes away what an earlier daemon was making when it was killed, and lets the container run if CRIU was killed while it stood still. */
+/**
+ * Takes away what an earlier daemon was making when it was killed, and lets the container run if CRIU was killed while it stood still. What is
+ * made now stays: a recovery may come late.
+ */
 export async function endCheckpoint(op: Op, rt: RuntimeContext, id: string): Promise<void> {
   const owner = containerOwner(id);
-  if (!rt.ledger.entriesOf(owner).some(({ kind }) => kind === KIND)) return;
+  const isEarlier = ({ kind, key }: LedgerEntry): boolean => kind === KIND && !rt.checkpointFolders.has(key);
+  if (!rt.ledger.entriesOf(owner).some(isEarlier)) return;
   const task = taskOf(rt.containers.must(id).status);
   if (task !== undefined) await rt.cgroups.thaw(op, task.cgroupPath);
-  await rt.ledger.release(op, owner, rt.releasers, [KIND]);
+  await rt.ledger.release(op, owner, rt.releasers, isEarlier);
 }
 
 async function recorded(rt: RuntimeContext, container: RunningContainer, location: string): Promise<void> {
@@ -62,9 +67,12 @@ async function make(rt: RuntimeContext, { id, meta, task }: RunningContainer, lo
   const root = dirname(location);
   // Beside the archive: whoever chose that disk has room there, and from there it can be given its name in one step.
   const folder = join(root, `.checkpoint-${id.slice(0, 12)}-${randomBytes(6).toString('hex')}`);
-  await rt.ledger.intend(owner, { kind: KIND, key: folder, volatile: false, data: { root } });
-  await rt.faults.reach('checkpoint/intended');
+  rt.checkpointFolders.add(folder);
   try {
+    // Nobody lets the container run in the middle of it.
+    await endCheckpoint(op, rt, id);
+    await rt.ledger.intend(owner, { kind: KIND, key: folder, volatile: false, data: { root } });
+    await rt.faults.reach('checkpoint/intended');
     const files: CheckpointPlace = await layOut(folder);
     await rt.faults.reach('checkpoint/folders-made');
     await settleAll([rt.tasks.checkpoint(op, task, files), Promise.resolve(rt.faults.reach('checkpoint/dumping'))]);
@@ -78,7 +86,8 @@ async function make(rt: RuntimeContext, { id, meta, task }: RunningContainer, lo
     await place(files.archive, location);
     await rt.faults.reach('checkpoint/placed');
   } finally {
-    await rt.ledger.release(op, owner, rt.releasers, [KIND]);
+    await rt.ledger.release(op, owner, rt.releasers, ({ kind, key }) => kind === KIND && key === folder);
+    rt.checkpointFolders.delete(folder);
   }
   await rt.faults.reach('checkpoint/folder-removed');
 }
