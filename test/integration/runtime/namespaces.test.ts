@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 import { NamespaceMode, PodSandboxState, Protocol } from '../../../src/cri/gen/api.ts';
 import { isKind } from '../../../src/lib/errors.ts';
 import { LeakCheck } from '../../support/leak-check.ts';
+import { eventually } from './daemon-process.ts';
 import { container, op, pod, RuntimeFixture, type PodOptions } from './runtime-fixture.ts';
 
 const root = process.getuid?.() !== 0 && 'needs root';
@@ -92,6 +93,15 @@ test('containers of a pod can share their processes, and each can have its own',
   });
 });
 
+/** A start is over when the OCI runtime has let its own process go on to the command, which may come to it a moment later. */
+async function becomes(pid: number | undefined, program: string): Promise<void> {
+  await eventually(
+    () => readFile(`/proc/${String(pid)}/comm`, 'utf8'),
+    (comm) => comm === `${program}\n`,
+    `process ${String(pid)} to be ${program}`,
+  );
+}
+
 test(
   'what is noted of the process that holds a PID namespace is enough to end it without a search',
   { skip: root },
@@ -100,8 +110,8 @@ test(
     using db = new DatabaseSync(join(f.root.state, 'volatile.db'), { readOnly: true });
     const noted = db.prepare("SELECT data FROM ledger WHERE kind = 'task' AND key = ?").get(sandboxId);
     const { pid, conmonPid } = JSON.parse(String(noted?.['data'])) as { pid?: number; conmonPid?: number };
-    assert.match(await readFile(`/proc/${String(pid)}/comm`, 'utf8'), /catatonit/);
-    assert.match(await readFile(`/proc/${String(conmonPid)}/comm`, 'utf8'), /conmon/);
+    await becomes(pid, 'catatonit');
+    await becomes(conmonPid, 'conmon');
     await f.endPod(sandboxId);
     await leaks.assertNone();
   },
@@ -113,7 +123,7 @@ test('the death of the process that holds a PID namespace is the end of READY', 
   const id = await f.runContainer(sandboxId, config, container('a', ['sleep', '600']));
   const { info } = await f.cri.podSandboxStatus(op, { podSandboxId: sandboxId, verbose: true });
   const { pid } = JSON.parse(info['info'] ?? '{}') as { pid: number };
-  assert.match(await readFile(`/proc/${String(pid)}/comm`, 'utf8'), /catatonit/);
+  await becomes(pid, 'catatonit');
   process.kill(pid, 'SIGKILL');
   assert.equal((await f.waitFor(id, ({ exitCode }) => exitCode !== 0)).exitCode, 137);
   for (let turn = 0; turn < 200; turn++) {
